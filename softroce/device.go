@@ -57,7 +57,7 @@ func newDevice(name string, ports []*port) *device {
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: d.unread,
+		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Reorder: keep, Full: full, Unread: d.unread,
 	})
 	d.gids.init()
 	d.groups.init()

@@ -149,8 +149,8 @@ func (n *Network) HostWith(host HostConfig) *Host {
 	if n.cfg.Receive > 0 {
 		flight = n.cfg.Receive
 	}
-	if cfg.Keep = keep; host.GoBack {
-		cfg.Keep = 0
+	if cfg.Reorder = keep; host.GoBack {
+		cfg.Reorder = 0
 	}
 	cfg.Rand, cfg.MTU = rand.NewPCG(n.cfg.Seed, uint64(i)), qpstate.MTU4096
 	cfg.Reply = func(from, to netip.Addr) *transport.Path { return &transport.Path{Src: from, Dst: to} }

@@ -1,5 +1,5 @@
 // Congestion notification: a switch marks packets (ECN), the receiving side tells the sending side with
-// a CNP, and the sending side shrinks its route's window (law.go), and its rate (paced.go) for UC, UD and READ responses.
+// a CNP, and the sending side shrinks its route's window (controller.go), and its rate (paced.go) for UC, UD and READ responses.
 //
 // Marks on READ responses shrink this side's window too, because it decides how much the peer sends.
 // Everything here runs with the queue pair's lock held.
@@ -77,7 +77,7 @@ func (qp *QP) congested(now time.Duration) {
 	if r := qp.route; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.law.congested(now, qp.req.trip.mean, int64(qp.mtu))
+		r.controller.congested(now, qp.req.trip.mean, int64(qp.mtu))
 		r.adjust()
 	}
 }

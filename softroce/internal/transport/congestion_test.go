@@ -99,11 +99,11 @@ func TestForeignCNP(t *testing.T) {
 	}
 }
 
-// TestLaw checks the law's numbers: growth, and cuts by marks and losses.
-func TestLaw(t *testing.T) {
+// TestController checks the congestion controller's numbers: growth, and cuts by marks and losses.
+func TestController(t *testing.T) {
 	const mtu, trip, limit = 1024, usualTrip, 1 << 20
 	now := time.Duration(0)
-	fresh := func() *law { l := new(law); l.init(limit); return l }
+	fresh := func() *controller { l := new(controller); l.init(limit); return l }
 	l := fresh()
 	for l.window < limit {
 		before := l.window

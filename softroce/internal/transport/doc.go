@@ -56,7 +56,7 @@
 //     requests (requester_acks.go).
 //  8. If no answer comes, the queue pair's timer expires in Advance. The requester then sends
 //     again from the oldest unacknowledged packet (timers.go, requester_acks.go). Most losses are
-//     repaired long before (recovery.go, recovery_reads.go, keep.go).
+//     repaired long before (recovery.go, recovery_reads.go, reorder.go).
 //
 // # Division of work with the link
 //
@@ -76,7 +76,7 @@
 // Each queue pair has a lock. Posting, receiving, transmitting and timers of one queue pair
 // exclude each other; those of different queue pairs do not. A goroutine takes further locks in
 // this order: the queue pair's, the SRQ's, the CQ's, the window's, the region's (for reading,
-// while it copies bytes), then those of the keys, the table of routes, the shares, the rate, the outlet, the ready
+// while it copies bytes), then those of the keys, the table of routes, the fair queues, the rate, the outlet, the ready
 // list and the timers. Callbacks run under these locks.
 //
 // # Differences from rxe

@@ -75,10 +75,10 @@ type Config struct {
 	// requester adapts its window below this limit, because every packet that overruns a
 	// socket buffer costs a round trip or more.
 	Window int
-	// Keep is the number of packets that the engine keeps because an earlier one is missing
-	// (keep.go). With 0 it recovers from losses exactly as the standard describes: it drops
+	// Reorder is the number of packets that the engine buffers because an earlier one is missing
+	// (reorder.go). With 0 it recovers from losses exactly as the standard describes: it drops
 	// such packets, goes back, and waits for the ACK timeout.
-	Keep int
+	Reorder int
 	// Reply returns the path from this device's address from to the address to, from which a datagram
 	// came; nil if there is none. UD sends CNPs on it. Reply runs with the queue pair's lock held, so it
 	// must not call the engine. nil: UD sends no CNPs.
@@ -111,7 +111,7 @@ type Engine struct {
 	keys     keyTable
 	ready    readyList
 	timers   timerHeap
-	kept     keepPool
+	reorder  reorderPool
 	routes   routeTable
 	counters counters
 }
@@ -131,7 +131,7 @@ func New(cfg Config) *Engine {
 	e.keys.regions = make(map[uint32]*MR)
 	e.groups.members = make(map[netip.Addr][]*QP)
 	e.routes.routes = make(map[routeKey]*route)
-	e.routes.intakes = make(map[netip.Addr]*intake)
+	e.routes.readCredits = make(map[netip.Addr]*readCredit)
 	e.timers.reset()
 	return e
 }
@@ -192,7 +192,7 @@ func (e *Engine) removeQP(qp *QP) {
 	defer e.qpMu.Unlock()
 	delete(e.qps, qp.qpn)
 	if len(e.qps) == 0 {
-		e.kept.drop()
+		e.reorder.drop()
 	}
 }
 

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	arenaMemory = 4096
-	arenaKeep   = 8
-	arenaWindow = 16
-	arenaReads  = 3
-	arenaSteps  = 3000
-	arenaDepth  = 64 // work requests of a queue
-	arenaRoom   = 16 << 10
+	arenaMemory  = 4096
+	arenaReorder = 8
+	arenaWindow  = 16
+	arenaReads   = 3
+	arenaSteps   = 3000
+	arenaDepth   = 64 // work requests of a queue
+	arenaRoom    = 16 << 10
 )
 
 // arena is two nodes and the packets between them.
@@ -112,11 +112,11 @@ func playArena(t *testing.T, data []byte) {
 func newArena(t *testing.T, in *fuzzBytes) *arena {
 	a := &arena{t: t, in: in, net: newSimnet(t, 1)}
 	a.net.room = arenaRoom
-	cfg := Config{Keep: arenaKeep, ReadChunk: 2, Window: arenaWindow}
+	cfg := Config{Reorder: arenaReorder, ReadChunk: 2, Window: arenaWindow}
 	kinds := []verbs.QPType{verbs.RC, verbs.RC, verbs.RC, verbs.UC, verbs.UD}
 	kind, how := kinds[int(in.byte())%len(kinds)], in.byte()
 	if how&1 != 0 {
-		cfg.Keep = 0
+		cfg.Reorder = 0
 	}
 	x, y := a.net.nodeWith("fd00::1", cfg), a.net.nodeWith("fd00::2", cfg)
 	if how&2 != 0 {
@@ -285,7 +285,7 @@ func (a *arena) sent(p arenaPacket) {
 		a.t.Errorf("a packet has bytes of memory that nobody may read: % x", p.data)
 	}
 	// Per queue pair: the window, and for each READ of the peer its whole region.
-	const most = 4 * (arenaWindow + (arenaReads+1)*(arenaMemory/256+1) + arenaKeep)
+	const most = 4 * (arenaWindow + (arenaReads+1)*(arenaMemory/256+1) + arenaReorder)
 	if a.bursts++; a.bursts > most {
 		a.t.Errorf("%d packets were sent for one that was received", a.bursts)
 	}
@@ -378,25 +378,25 @@ func (a *arena) check() {
 	}
 	for i, s := range a.net.nodes {
 		s.events = s.events[:0]
-		kept, charged, reads := 0, int64(0), int64(0)
+		buffered, charged, reads := 0, int64(0), int64(0)
 		for _, p := range a.players[i%2:] {
 			if p.node == s {
-				kept += len(p.qp.resp.ahead.packets)
-				charged += p.qp.flight.charged + p.qp.flight.turn.Load()
-				reads += p.qp.reads.charged + p.qp.reads.turn.Load()
+				buffered += len(p.qp.resp.reorder.packets)
+				charged += p.qp.flight.charged + p.qp.flight.quantum.Load()
+				reads += p.qp.reads.charged + p.qp.reads.quantum.Load()
 				if got, want := p.qp.req.readsInFlight(), p.qp.countReads(); got != want {
 					a.t.Errorf("%d READ responses in flight, want %d", got, want)
 				}
 			}
 		}
-		if pool := &s.engine.kept; pool.used != kept || kept > s.engine.cfg.Keep {
-			a.t.Errorf("%d buffers are in use for %d kept packets, of at most %d", pool.used, kept, s.engine.cfg.Keep)
+		if pool := &s.engine.reorder; pool.used != buffered || buffered > s.engine.cfg.Reorder {
+			a.t.Errorf("%d buffers are in use for %d buffered packets, of at most %d", pool.used, buffered, s.engine.cfg.Reorder)
 		}
 		for _, r := range s.engine.routes.routes {
 			if spent := r.spent.Load(); spent < 0 || spent != charged {
 				a.t.Errorf("%d bytes are charged to the route, of which the queue pairs know %d", spent, charged)
 			}
-			if spent := r.intake.spent.Load(); spent != reads {
+			if spent := r.readCredit.spent.Load(); spent != reads {
 				a.t.Errorf("%d bytes are charged to the receive buffer, of which the queue pairs know %d", spent, reads)
 			}
 			if w := r.window.Load(); w < 1 || w > int64(s.flight) {
@@ -450,13 +450,13 @@ func (a *arena) end() {
 			a.t.Errorf("%d packets were sent by a closed queue pair", b.Packets())
 		}
 		routes := -2 * len(e.routes.unused) // those that address handles used last are kept
-		for _, in := range e.routes.intakes {
+		for _, in := range e.routes.readCredits {
 			routes += in.routes
 		}
 		routes += len(e.routes.routes)
-		if _, timer := e.Deadline(); len(e.qps) > 0 || routes != 0 || e.kept.used+len(e.kept.free) > 0 || e.Ready() || timer {
+		if _, timer := e.Deadline(); len(e.qps) > 0 || routes != 0 || e.reorder.used+len(e.reorder.free) > 0 || e.Ready() || timer {
 			a.t.Errorf("closed, and %d queue pairs, %d uses of routes, buffers of %d packets are left, ready %v, timer %v",
-				len(e.qps), routes, e.kept.used+len(e.kept.free), e.Ready(), timer)
+				len(e.qps), routes, e.reorder.used+len(e.reorder.free), e.Ready(), timer)
 		}
 	}
 }

@@ -43,10 +43,10 @@ func newTalk(t *testing.T, in *fuzzBytes) (*arena, []*stream) {
 	a := &arena{t: t, in: in, net: newSimnet(t, 1)}
 	a.net.room = arenaRoom
 	how := int(in.byte())
-	keeps := []int{0, arenaKeep, 64}
-	cfg := Config{Keep: keeps[how%3], ReadChunk: 2, Window: arenaWindow}
+	buffers := []int{0, arenaReorder, 64}
+	cfg := Config{Reorder: buffers[how%3], ReadChunk: 2, Window: arenaWindow}
 	x := a.net.nodeWith("fd00::1", cfg)
-	cfg.Keep = keeps[how/3%3]
+	cfg.Reorder = buffers[how/3%3]
 	y := a.net.nodeWith("fd00::2", cfg)
 	if how&128 != 0 {
 		x.flight, y.flight = 8<<10, 8<<10

@@ -41,9 +41,9 @@ func (qp *QP) check(tb testing.TB) {
 	case due != a.due:
 		tb.Errorf("%d answers due, but the counter is %d", due, a.due)
 	case r.arrivals != r.countArrived():
-		tb.Errorf("%d READ responses came ahead, but the counter is %d", r.countArrived(), r.arrivals)
+		tb.Errorf("%d READ responses came early, but the counter is %d", r.countArrived(), r.arrivals)
 	case !qp.resp.inOrder():
-		tb.Errorf("packet %d is expected, and the kept ones are %v", qp.resp.expected, qp.resp.ahead.packets)
+		tb.Errorf("packet %d is expected, and the buffered ones are %v", qp.resp.expected, qp.resp.reorder.packets)
 	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
 		tb.Error("packets in flight and no deadline")
 	case r.paced.sent != 0 || r.paced.allowed < 0 || r.paced.allowed > 0 && !qp.canSend():
@@ -58,16 +58,16 @@ func (v *reads) countArrived() (n int) {
 	return n
 }
 
-// inOrder reports whether the kept packets are in order, and behind a gap.
+// inOrder reports whether the buffered packets are in order, and behind a gap.
 func (rs *responder) inOrder() bool {
 	last := rs.expected
-	for _, a := range rs.ahead.packets {
+	for _, a := range rs.reorder.packets {
 		if a.seq <= last {
 			return false
 		}
 		last = a.seq
 	}
-	return len(rs.ahead.packets) > 0 || rs.ahead.packets == nil
+	return len(rs.reorder.packets) > 0 || rs.reorder.packets == nil
 }
 
 // fuzzBytes returns a fuzzer's input piece by piece, and zeros at the end.
@@ -162,7 +162,7 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 func fuzzEnd(t *testing.T, n *simnet, addr string, kind verbs.QPType) (e *end, intact func()) {
 	o := defaults()
 	o.kind, o.memory, o.rdAtomic = kind, 8192, 2
-	e = n.nodeWith(addr, Config{Keep: 8}).end(o)
+	e = n.nodeWith(addr, Config{Reorder: 8}).end(o)
 	outer := alignedBytes(3 * o.memory)
 	fill(outer, 9)
 	before := bytes.Clone(outer)

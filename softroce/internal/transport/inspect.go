@@ -79,7 +79,7 @@ func (qp *QP) Inspect() QPView {
 func (qp *QP) Timer() (at time.Duration, running bool) {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	at = min(qp.req.deadline, qp.req.look)
+	at = min(qp.req.deadline, qp.req.tailProbe)
 	return at, at != never
 }
 

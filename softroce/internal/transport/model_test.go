@@ -128,7 +128,7 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 	net.faults = wire.Faults{Loss: bad(0.2), Duplicate: bad(0.2), Reorder: bad(0.2), Corrupt: bad(0.1),
 		Delay: time.Duration(pick(1, 10, 100)) * time.Microsecond, Late: time.Duration(pick(5, 50, 2000)) * time.Microsecond}
 	cfg := Config{Window: pick(8, 32, 256)}
-	with := func(keep int) Config { cfg.Keep, cfg.ReadChunk = keep, pick(1, 3, 16, 16, 1<<20); return cfg }
+	with := func(reorder int) Config { cfg.Reorder, cfg.ReadChunk = reorder, pick(1, 3, 16, 16, 1<<20); return cfg }
 	left, right := net.nodeWith("fd00::1", with(pick(0, 40, 4096))), net.nodeWith("fd00::2", with(pick(0, 40, 4096)))
 	left.joined = pick(0, 1) == 1
 	right.joined = left.joined

@@ -50,14 +50,14 @@ func TestOutagesTeachNothing(t *testing.T) {
 	}
 }
 
-// TestLearnsAgain: a requester that believes that the responder keeps nothing finds out that it does, within some
-// losses. It does not ask a responder that keeps nothing too often.
+// TestLearnsAgain: a requester that believes that the responder buffers nothing finds out that it does, within some
+// losses. It does not ask a responder that buffers nothing too often.
 func TestLearnsAgain(t *testing.T) {
 	const losses = 2 * gapsToDoubt
-	for _, keep := range []int{64, 0} {
-		n, a, b := recoveryPair(t, keep)
+	for _, reorder := range []int{64, 0} {
+		n, a, b := recoveryPair(t, reorder)
 		r := &a.qp.req
-		r.responder, r.keptNone = goesBack, gapsToLearn
+		r.responder, r.unbuffered = goesBack, gapsToLearn
 		learned := 0
 		for range losses {
 			before := r.responder
@@ -68,9 +68,9 @@ func TestLearnsAgain(t *testing.T) {
 			}
 		}
 		switch {
-		case keep > 0 && r.responder != keepsPackets:
-			t.Errorf("after %d losses, the responder is %d, want %d", losses, r.responder, keepsPackets)
-		case keep == 0 && (r.responder != goesBack || learned > 4):
+		case reorder > 0 && r.responder != buffersPackets:
+			t.Errorf("after %d losses, the responder is %d, want %d", losses, r.responder, buffersPackets)
+		case reorder == 0 && (r.responder != goesBack || learned > 4):
 			t.Errorf("after %d losses, the responder is %d, want %d; that changed %d times", losses, r.responder, goesBack, learned)
 		}
 		n.wantNoTimeout(a, b)
@@ -80,12 +80,12 @@ func TestLearnsAgain(t *testing.T) {
 // TestFullPacketsLost: the path loses all packets of full size, or one packet whenever it comes, though all others pass. The
 // answers to probes and NAKs show a peer that is alive, but RETRY_CNT ends the attempts.
 func TestFullPacketsLost(t *testing.T) {
-	for _, keep := range []int{64, 0} {
+	for _, reorder := range []int{64, 0} {
 		for what, lost := range map[string]func(a *end, p packet.Packet) bool{
 			"all":      func(a *end, p packet.Packet) bool { return len(p.Payload()) == a.qp.mtu },
 			"a packet": func(a *end, p packet.Packet) bool { return p.BTH().PSN() == a.psn(5) },
 		} {
-			n, a, b := recoveryPair(t, keep)
+			n, a, b := recoveryPair(t, reorder)
 			a.qp.attr.Timeout = 14
 			n.tap = func(from, _ *simnode, raw []byte) bool {
 				p, err := packet.Parse(raw)
@@ -95,7 +95,7 @@ func TestFullPacketsLost(t *testing.T) {
 			start := n.now
 			a.want(a.scq, 0, verbs.WCRetryExcErr, 0)
 			if took := n.now - start; took > 4*time.Second {
-				t.Errorf("keep %d, %s lost: the WRITE failed after %v", keep, what, took)
+				t.Errorf("reorder %d, %s lost: the WRITE failed after %v", reorder, what, took)
 			}
 		}
 	}

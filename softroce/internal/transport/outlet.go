@@ -124,7 +124,7 @@ func (qp *QP) taken(now time.Duration) {
 	if from == allTaken || r.una >= r.nxt || r.waiting || !qp.canSend() {
 		return
 	}
-	qp.setLook(now)
+	qp.setTailProbe(now)
 	if r.una >= from || r.deadline == never {
 		qp.setDeadline(now)
 	}

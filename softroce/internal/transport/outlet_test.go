@@ -18,7 +18,7 @@ const (
 // slowPair returns a pair whose first end has an open window and outlets of its own.
 func slowPair(t *testing.T) (n *simnet, a, b *end) {
 	n = newSimnet(t, 1)
-	cfg := Config{Keep: 64} // so that the requester looks for losses
+	cfg := Config{Reorder: 64} // so that the requester sends tail-loss probes
 	x, y := n.nodeWith("10.0.0.1", cfg), n.nodeWith("10.0.0.2", cfg)
 	x.outlet = [2]*Outlet{new(Outlet), new(Outlet)}
 	x.out = NewOutbox(make([]byte, 1<<20), waitPackets, 1)
@@ -133,8 +133,8 @@ func TestTimerStartsWithTheOutlet(t *testing.T) {
 			if got, want := a.qp.req.deadline, n.now+qpstate.ACKTimeout(a.opts.timeout); got != want {
 				t.Errorf("the timer ends at %v, want %v", got, want)
 			}
-			if a.qp.req.look <= n.now || a.qp.req.look == never {
-				t.Errorf("the look for a loss is at %v; it is %v", a.qp.req.look, n.now)
+			if a.qp.req.tailProbe <= n.now || a.qp.req.tailProbe == never {
+				t.Errorf("the tail-loss probe is at %v; it is %v", a.qp.req.tailProbe, n.now)
 			}
 			a.want(a.scq, 1, verbs.WCRetryExcErr, verbs.WCRDMAWrite)
 			if got := a.node.engine.Counter(Timeouts); got != uint64(a.opts.retry)+1 {

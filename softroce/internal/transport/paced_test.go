@@ -147,8 +147,8 @@ func TestHandlePerDatagram(t *testing.T) {
 		_ = a.ah(b).Close()
 	}
 	_ = a.ah(b) // it is closed at the test's end
-	if len(table.unused) != mostUnused-1 || table.intakes[a.node.addr].routes != mostUnused {
-		t.Errorf("%d unused routes, %d of this address", len(table.unused), table.intakes[a.node.addr].routes)
+	if len(table.unused) != mostUnused-1 || table.readCredits[a.node.addr].routes != mostUnused {
+		t.Errorf("%d unused routes, %d of this address", len(table.unused), table.readCredits[a.node.addr].routes)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // TestProbesDoNotTime: the answer to a probe may acknowledge a packet that is being timed. It is no measure of
-// the round trip: the look for losses would come later after each lost ACK.
+// the round trip: the tail-loss probe would come later after each lost ACK.
 func TestProbesDoNotTime(t *testing.T) {
 	n, a, b := recoveryPair(t, 64)
 	drop := false
@@ -32,7 +32,7 @@ func TestProbesDoNotTime(t *testing.T) {
 	}
 }
 
-// TestAProbesNAK: the requester believes that the peer drops what is behind a gap, but the peer keeps it. A
+// TestAProbesNAK: the requester believes that the peer drops what is behind a gap, but the peer buffers it. A
 // packet is lost twice. The peer's NAK, which answers a probe, repairs that, also without an ACK timeout.
 func TestAProbesNAK(t *testing.T) {
 	n, a, b := recoveryPair(t, 64)
@@ -77,11 +77,11 @@ func TestFlushKeepsNoList(t *testing.T) {
 // TestFirstMark: the first congestion mark halves the window, whenever it comes.
 func TestFirstMark(t *testing.T) {
 	for _, at := range []time.Duration{100 * time.Microsecond, 10 * time.Second} {
-		var l law
-		l.init(1 << 20)
-		before := l.window
-		l.congested(at, 80*time.Microsecond, 4096)
-		if share := float64(l.window) / float64(before); share < 0.45 || share > 0.55 {
+		var c controller
+		c.init(1 << 20)
+		before := c.window
+		c.congested(at, 80*time.Microsecond, 4096)
+		if share := float64(c.window) / float64(before); share < 0.45 || share > 0.55 {
 			t.Errorf("a first mark at %v leaves %.2f of the window", at, share)
 		}
 	}

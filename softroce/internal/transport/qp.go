@@ -44,10 +44,10 @@ type QP struct {
 
 	ready      readyState // guarded by the ready list's lock
 	alarmIndex int        // guarded by the timers' lock
-	flight     member     // of the route: the bytes in flight
-	reads      member     // of the intake: the READ responses among them
+	flight     flow       // of the route: the bytes in flight
+	reads      flow       // of the read credit: the READ responses among them
 	stopped    *Outlet    // that had no room in the last fill, or nil; guarded by the hold
-	inLine     *member    // the one of these two that the last fill found in line, or nil; guarded by mu
+	inLine     *flow      // the one of these two that the last fill found in line, or nil; guarded by mu
 
 	mu           sync.Mutex
 	closed       bool
@@ -140,7 +140,7 @@ func (qp *QP) unlock() {
 		qp.wake = false
 		qp.engine.ready.add(qp)
 	}
-	if at := min(qp.req.deadline, qp.req.look, qp.resp.waits, qp.resp.resumes); at < qp.alarm && !qp.closed {
+	if at := min(qp.req.deadline, qp.req.tailProbe, qp.resp.waits, qp.resp.resumes); at < qp.alarm && !qp.closed {
 		qp.alarm = at
 		qp.engine.timers.set(qp, at)
 	}
@@ -154,7 +154,7 @@ func (qp *QP) reset() {
 	qp.path, qp.mtu = nil, 0
 	qp.wake, qp.localMR, qp.cnpDue, qp.marks = false, nil, false, nil
 	qp.req.reset(qp.engine.cfg.Window)
-	qp.forgetKept()
+	qp.dropBuffered()
 	qp.resp.reset()
 	qp.rq.head, qp.rq.count = 0, 0
 }
@@ -308,7 +308,7 @@ func (qp *QP) fail(refused refusal) {
 	qp.cnpDue, qp.marks = false, nil
 	qp.waitIsOver()
 	qp.resp.paced.giveBack()
-	qp.forgetKept()
+	qp.dropBuffered()
 	qp.flushSends()
 	qp.flushRecvs()
 	if refused.syndrome == 0 && qp.resp.due > 0 {

@@ -1,21 +1,21 @@
 // Recovery of lost packets before the ACK timeout, by the requester.
 //
-//  1. A NAK reports a lost request packet. If the responder keeps the packets behind the gap
-//     (keep.go), the requester sends only the lost packet again. It learns whether the responder
+//  1. A NAK reports a lost request packet. If the responder buffers the packets behind the gap
+//     (reorder.go), the requester sends only the lost packet again. It learns whether the responder
 //     does so at the first loss: it sends the lost packet, and waits for the answer. If the answer
-//     acknowledges more than that packet, the responder keeps packets. Otherwise the requester
+//     acknowledges more than that packet, the responder buffers packets. Otherwise the requester
 //     goes back. If that happens twice in a row, it does so at every later loss. It learns again
 //     now and then, and if several packets in a row are lost.
-//  2. The requester itself keeps the READ responses that came ahead of a lost one, and asks again
+//  2. The requester itself buffers the READ responses that came ahead of a lost one, and asks again
 //     only for those that are missing. Every responder serves that.
-//  3. If no answer comes for some round trips, the requester looks for a loss. It sends a packet
-//     again that it has sent again before. Otherwise it sends a probe: a SEND of no bytes with the
+//  3. If no answer comes for some round trips, the requester sends a tail-loss probe. It sends a packet
+//     again that it has sent again before. Otherwise the probe is a SEND of no bytes with the
 //     number of the last acknowledged packet. A responder answers such a duplicate with the
-//     number that it expects: in a NAK if it keeps packets behind a gap, otherwise in an ACK. All
+//     number that it expects: in a NAK if it buffers packets behind a gap, otherwise in an ACK. All
 //     other packets were sent before the probe. So an ACK says that all of them were lost, and the
 //     requester goes back. It has learned nothing of the responder.
 //
-// The ACK timeout stays the last resort, and only it counts for RETRY_CNT. With Config.Keep 0 the
+// The ACK timeout stays the last resort, and only it counts for RETRY_CNT. With Config.Reorder 0 the
 // requester does nothing of this: it goes back at once, and waits for the timeout.
 //
 // Everything here runs with the queue pair's lock held.
@@ -33,21 +33,21 @@ import (
 
 // recovery is the part of a requester that repairs losses.
 type recovery struct {
-	responder responderKind
-	keptNone  uint8 // gaps in a row behind which the responder had nothing
-	again     int64 // this packet is sent again next, alone, if it is una still; nowhere: none
-	hold      bool  // no other packet is sent until the answer to packet resent
-	heldTo    int64 // end of what was sent again
-	resent    int64 // the packet that was last sent again alone
-	resentAt  time.Duration
-	inRow     uint8 // packets that were sent again alone, each right behind the one before
-	rowEnd    int64 // the packet behind them
+	responder  responderKind
+	unbuffered uint8 // gaps in a row behind which the responder had nothing
+	again      int64 // this packet is sent again next, alone, if it is una still; nowhere: none
+	hold       bool  // no other packet is sent until the answer to packet resent
+	heldTo     int64 // end of what was sent again
+	resent     int64 // the packet that was last sent again alone
+	resentAt   time.Duration
+	inRow      uint8 // packets that were sent again alone, each right behind the one before
+	rowEnd     int64 // the packet behind them
 
 	probe  bool  // a probe is sent next
 	probed int64 // the packets before it were sent before the last probe; nowhere: no probe
 
-	look  time.Duration // when to look for a loss
-	looks uint8         // since una has moved
+	tailProbe  time.Duration // when to send the next tail-loss probe
+	tailProbes uint8         // since una has moved
 
 	trip    roundTrip
 	timed   int64 // the packet whose answer is timed; nowhere: none
@@ -62,11 +62,11 @@ type responderKind uint8
 const (
 	unknownResponder responderKind = iota
 	goesBack                       // it drops the packets behind a gap, as the standard has it
-	keepsPackets                   // it keeps them
+	buffersPackets                 // it has a reorder buffer for them
 )
 
 func (v *recovery) reset() {
-	*v = recovery{again: nowhere, resent: nowhere, probed: nowhere, look: never, timed: nowhere}
+	*v = recovery{again: nowhere, resent: nowhere, probed: nowhere, tailProbe: never, timed: nowhere}
 	v.reads.reset()
 }
 
@@ -85,62 +85,62 @@ func (t *roundTrip) add(sample time.Duration) {
 }
 
 const (
-	// lookLeast is the shortest time without an answer after which the requester looks for a
-	// loss. It is long compared to the round trip of a quiet host, so that a timer seldom
+	// tailProbeLeast is the shortest time without an answer after which the requester sends a tail-loss
+	// probe. It is long compared to the round trip of a quiet host, so that a timer seldom
 	// fires without need.
-	lookLeast = time.Millisecond
-	// lookAgainLeast is the same after a packet was sent again.
-	lookAgainLeast = 100 * time.Microsecond
+	tailProbeLeast = time.Millisecond
+	// tailProbeAgainLeast is the same after a packet was sent again.
+	tailProbeAgainLeast = 100 * time.Microsecond
 	// mostInRow is the number of packets in a row that are sent again one by one. Then the requester learns
-	// again: all packets behind are lost, or the responder does not keep packets after all.
+	// again: all packets behind are lost, or the responder does not buffer packets after all.
 	mostInRow = 32
 	// gapsToLearn is the number of gaps in a row with nothing behind them that shows that the
-	// responder does not keep packets.
+	// responder does not buffer packets.
 	gapsToLearn = 2
 	// gapsToDoubt is the number of gaps in a row after which the requester learns again.
 	gapsToDoubt = 64
-	// lookMost limits the growth of this time, as a power of two. It lets the time grow to a
-	// second, because looks of many requesters would keep a busy responder from its work.
-	lookMost = 10
-	// looksAlive limits it after the answer to a probe: the peer is alive, and the next look may come
+	// tailProbeMost limits the growth of this time, as a power of two. It lets the time grow to a
+	// second, because the probes of many requesters would keep a busy responder from its work.
+	tailProbeMost = 10
+	// tailProbesAlive limits it after the answer to a probe: the peer is alive, and the next one may come
 	// soon. With 0, senders to a full switch take unequal shares (make simulate RUN=incast).
-	looksAlive = 2
+	tailProbesAlive = 2
 )
 
 // recovers reports whether the requester recovers before the timeout.
-func (qp *QP) recovers() bool { return qp.engine.cfg.Keep > 0 && qp.kind == verbs.RC }
+func (qp *QP) recovers() bool { return qp.engine.cfg.Reorder > 0 && qp.kind == verbs.RC }
 
-// setLook sets the time at which the requester looks for a loss.
-func (qp *QP) setLook(now time.Duration) {
+// setTailProbe sets the time of the next tail-loss probe.
+func (qp *QP) setTailProbe(now time.Duration) {
 	r := &qp.req
-	r.look = never
+	r.tailProbe = never
 	if !qp.recovers() {
 		return
 	}
-	wait := max(2*r.trip.mean+4*r.trip.deviation, lookLeast)
+	wait := max(2*r.trip.mean+4*r.trip.deviation, tailProbeLeast)
 	if r.resent == r.una || r.una < r.asked {
-		wait = max(r.trip.mean+4*r.trip.deviation, lookAgainLeast)
+		wait = max(r.trip.mean+4*r.trip.deviation, tailProbeAgainLeast)
 	}
-	r.look = now + wait<<min(r.looks, lookMost)
+	r.tailProbe = now + wait<<min(r.tailProbes, tailProbeMost)
 }
 
-// lookForLoss sends something that makes the responder say what is missing.
-func (qp *QP) lookForLoss(now time.Duration) {
+// probeTail is the tail-loss probe: it sends something that makes the responder say what is missing.
+func (qp *QP) probeTail(now time.Duration) {
 	r := &qp.req
-	r.look = never
+	r.tailProbe = never
 	if r.una >= r.nxt || r.waiting || r.untaken != allTaken {
 		return
 	}
-	if r.looks < math.MaxUint8 {
-		r.looks++
+	if r.tailProbes < math.MaxUint8 {
+		r.tailProbes++
 	}
-	qp.lookedAt(now)
+	qp.tailProbed(now)
 	if r.trip.mean == 0 { // the peer may not exist: it gets nothing more, but the others get the room (settle)
-		qp.setLook(now)
+		qp.setTailProbe(now)
 		return
 	}
 	if r.hold && r.una > r.resent { // nothing came but the answer to packet resent
-		qp.notKept()
+		qp.notBuffered()
 		return
 	}
 	if (r.wqe(r.head).answered() || r.resent == r.una && r.responder != goesBack) && qp.repeatable() {
@@ -150,7 +150,7 @@ func (qp *QP) lookForLoss(now time.Duration) {
 	} else {
 		qp.sendProbe()
 	}
-	qp.setLook(now)
+	qp.setTailProbe(now)
 }
 
 func (qp *QP) sendProbe() {
@@ -195,7 +195,7 @@ func (qp *QP) answerToProbe(now time.Duration) {
 func (qp *QP) probeAnswered() {
 	r := &qp.req
 	r.probed, r.resent, r.wentBack = nowhere, nowhere, nowhere
-	r.looks = min(r.looks, looksAlive)
+	r.tailProbes = min(r.tailProbes, tailProbesAlive)
 }
 
 // lostRequest repairs the loss of request packet seq, which a NAK or the answer to a probe shows. If
@@ -210,7 +210,7 @@ func (qp *QP) lostRequest(now time.Duration, seq int64) {
 	case seq > r.una:
 		_, end := qp.chunkOf(seq)
 		qp.askBefore(end)
-	case qp.sendAgain(now) && r.responder != keepsPackets:
+	case qp.sendAgain(now) && r.responder != buffersPackets:
 		r.hold = true
 	}
 }
@@ -247,14 +247,14 @@ func (qp *QP) sendAgain(now time.Duration) bool {
 			r.inRow = 0
 		}
 		r.inRow, r.rowEnd = r.inRow+1, r.una+1
-		if r.inRow > mostInRow && r.responder == keepsPackets {
-			r.inRow, r.responder, r.keptNone = 0, unknownResponder, 0
+		if r.inRow > mostInRow && r.responder == buffersPackets {
+			r.inRow, r.responder, r.unbuffered = 0, unknownResponder, 0
 		}
 	}
 	r.again, r.resent, r.resentAt = r.una, r.una, now
 	qp.wake = true
 	qp.engine.counters.add(Retransmits, 1)
-	qp.setLook(now)
+	qp.setTailProbe(now)
 	return true
 }
 
@@ -270,32 +270,32 @@ func (qp *QP) learn(more, stands bool) {
 	case r.again == r.resent: // it was only late, and came before it was sent again
 		r.hold = false
 	case more || r.una > r.heldTo:
-		r.hold, r.responder, r.keptNone = false, keepsPackets, 0
+		r.hold, r.responder, r.unbuffered = false, buffersPackets, 0
 	case r.una >= r.nxt:
 		r.hold = false
 	case stands:
-		qp.notKept()
+		qp.notBuffered()
 	}
 	qp.wake = true
 }
 
-// notKept goes back, because the packets behind the gap are gone. Once proves nothing: perhaps all of them
+// notBuffered goes back, because the packets behind the gap are gone. Once proves nothing: perhaps all of them
 // were lost, too.
-func (qp *QP) notKept() {
+func (qp *QP) notBuffered() {
 	r := &qp.req
 	r.responder = unknownResponder
-	if r.keptNone++; r.keptNone >= gapsToLearn {
+	if r.unbuffered++; r.unbuffered >= gapsToLearn {
 		r.responder = goesBack
 	}
 	qp.goBack()
 }
 
 // doubt notes another gap behind which the responder had nothing. Sometimes that is a mistake: the responder had no
-// buffer to spare. So after many gaps the next one shows whether it still keeps nothing.
+// buffer to spare. So after many gaps the next one shows whether it still buffers nothing.
 func (qp *QP) doubt() {
 	r := &qp.req
-	if r.keptNone++; r.keptNone >= gapsToDoubt {
-		r.responder, r.keptNone = unknownResponder, gapsToLearn-1
+	if r.unbuffered++; r.unbuffered >= gapsToDoubt {
+		r.responder, r.unbuffered = unknownResponder, gapsToLearn-1
 	}
 }
 
@@ -366,7 +366,7 @@ func (r *requester) answeredAt(now time.Duration) {
 		r.trip.add(now - r.timedAt)
 		r.timed = nowhere
 	}
-	r.looks, r.look, r.probed = 0, never, nowhere
+	r.tailProbes, r.tailProbe, r.probed = 0, never, nowhere
 }
 
 // canSend reports whether the state lets the requester send.

@@ -19,27 +19,27 @@ import (
 
 // reads is what the requester knows of READ responses behind a lost one.
 type reads struct {
-	arrived  [keepReach / 64]uint64 // one bit per number
-	arrivals int                    // number of bits set
-	asked    int64                  // the missing responses before it were asked for again
-	askTo    int64                  // the missing responses before it are lost
+	arrived  [reorderReach / 64]uint64 // one bit per number
+	arrivals int                       // number of bits set
+	asked    int64                     // the missing responses before it were asked for again
+	askTo    int64                     // the missing responses before it are lost
 }
 
 func (v *reads) reset() {
 	if v.arrivals > 0 {
-		v.arrived, v.arrivals = [keepReach / 64]uint64{}, 0
+		v.arrived, v.arrivals = [reorderReach / 64]uint64{}, 0
 	}
 	v.asked, v.askTo = nowhere, nowhere
 }
 
-// takeAhead stores READ response packet seq, which came ahead of a lost one.
-func (qp *QP) takeAhead(now time.Duration, seq int64, p packet.Packet) {
+// bufferResponse stores READ response packet seq, which came ahead of a lost one.
+func (qp *QP) bufferResponse(now time.Duration, seq int64, p packet.Packet) {
 	r := &qp.req
 	if seq == r.timed {
 		r.trip.add(now - r.timedAt)
 		r.timed = nowhere
 	}
-	if !qp.recovers() || seq >= r.nxt || seq-r.una >= keepReach || p.Opcode().Operation() != packet.OpReadResponse {
+	if !qp.recovers() || seq >= r.nxt || seq-r.una >= reorderReach || p.Opcode().Operation() != packet.OpReadResponse {
 		return
 	}
 	for i := r.head; i != r.tail; i++ {
@@ -53,7 +53,7 @@ func (qp *QP) takeAhead(now time.Duration, seq int64, p packet.Packet) {
 		off := int(seq-w.first) * qp.mtu
 		if w.wr.Opcode == verbs.OpRDMARead && w.failed == verbs.WCSuccess && len(p.Payload()) == min(qp.mtu, w.length-off) &&
 			!r.hasArrived(seq) && qp.scatter(qp.pd, w.wr.SGL, off, p.Payload()) {
-			r.arrived[seq%keepReach/64] |= 1 << (seq % 64)
+			r.arrived[seq%reorderReach/64] |= 1 << (seq % 64)
 			r.arrivals++
 			qp.engine.counters.add(Kept, 1)
 			if end := qp.chunkEnd(w, seq); seq+1 == end {
@@ -65,7 +65,7 @@ func (qp *QP) takeAhead(now time.Duration, seq int64, p packet.Packet) {
 }
 
 func (v *reads) hasArrived(seq int64) bool {
-	return v.arrivals > 0 && v.arrived[seq%keepReach/64]&(1<<(seq%64)) != 0
+	return v.arrivals > 0 && v.arrived[seq%reorderReach/64]&(1<<(seq%64)) != 0
 }
 
 // chunkOf returns the first packet and the end of the READ request that packet seq belongs to. Both

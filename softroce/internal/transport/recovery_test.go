@@ -12,14 +12,14 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// recoveryPair returns two connected ends. The requester recovers; the responder keeps packets if
-// keep is not 0. The round trip is measured already.
-func recoveryPair(t *testing.T, keep int) (*simnet, *end, *end) {
+// recoveryPair returns two connected ends. The requester recovers; the responder buffers packets if
+// reorder is not 0. The round trip is measured already.
+func recoveryPair(t *testing.T, reorder int) (*simnet, *end, *end) {
 	o := defaults()
 	o.timeout, o.memory = 20, 1<<18 // four seconds
 	o.rdAtomic = 16
 	n := newSimnet(t, 1)
-	a, b := n.nodeWith("fd00::1", Config{Keep: 64}).end(o), n.nodeWith("fd00::2", Config{Keep: keep}).end(o)
+	a, b := n.nodeWith("fd00::1", Config{Reorder: 64}).end(o), n.nodeWith("fd00::2", Config{Reorder: reorder}).end(o)
 	a.connect(b)
 	b.connect(a)
 	a.move(b, verbs.OpRDMAWrite, 1024)
@@ -82,12 +82,12 @@ func (n *simnet) wantNoTimeout(ends ...*end) {
 // psn returns the number of packet i after the first message of recoveryPair.
 func (e *end) psn(i int) packet.PSN { return packet.NewPSN(e.opts.psn + 1 + uint32(i)) }
 
-// TestOnlyTheLostPacketAgain loses one packet of a WRITE. A responder that keeps packets gets only
+// TestOnlyTheLostPacketAgain loses one packet of a WRITE. A responder that buffers packets gets only
 // that packet again. For another one, the requester goes back, and does so at once the next time.
 func TestOnlyTheLostPacketAgain(t *testing.T) {
 	const packets = 40
-	for _, keep := range []int{64, 0} {
-		n, a, b := recoveryPair(t, keep)
+	for _, reorder := range []int{64, 0} {
+		n, a, b := recoveryPair(t, reorder)
 		for round := range 3 {
 			base := round * packets
 			sent := n.lose(a, once(a.psn(base+5)))
@@ -97,11 +97,11 @@ func TestOnlyTheLostPacketAgain(t *testing.T) {
 				again += sent[a.psn(base+i)] - 1
 			}
 			switch {
-			case keep > 0 && again != 1:
-				t.Errorf("round %d: %d packets were sent again to a responder that keeps packets", round, again)
-			case keep == 0 && round == 1 && a.qp.req.responder != goesBack:
-				t.Error("the requester did not learn that the responder keeps nothing")
-			case keep == 0 && round == 2 && sent[a.psn(base+5)] != 2:
+			case reorder > 0 && again != 1:
+				t.Errorf("round %d: %d packets were sent again to a responder that buffers packets", round, again)
+			case reorder == 0 && round == 1 && a.qp.req.responder != goesBack:
+				t.Error("the requester did not learn that the responder buffers nothing")
+			case reorder == 0 && round == 2 && sent[a.psn(base+5)] != 2:
 				t.Errorf("packet 5 was sent %d times", sent[a.psn(base+5)])
 			}
 		}
@@ -128,23 +128,23 @@ func TestTailLost(t *testing.T) {
 	for i := range packets {
 		again += sent[a.psn(packets+i)] - 1
 	}
-	if again != 1 || a.qp.req.responder != keepsPackets {
-		t.Errorf("%d packets were sent again, want 1; the responder is %d, want %d", again, a.qp.req.responder, keepsPackets)
+	if again != 1 || a.qp.req.responder != buffersPackets {
+		t.Errorf("%d packets were sent again, want 1; the responder is %d, want %d", again, a.qp.req.responder, buffersPackets)
 	}
 	n.wantNoTimeout(a, b)
 }
 
 // TestProbe loses the last packet of a WRITE, so that no NAK comes, and then the ACK of the next.
 func TestProbe(t *testing.T) {
-	for _, keep := range []int{64, 0} {
-		n, a, b := recoveryPair(t, keep)
+	for _, reorder := range []int{64, 0} {
+		n, a, b := recoveryPair(t, reorder)
 		start := n.now
 		n.lose(a, once(a.psn(7)))
 		a.move(b, verbs.OpRDMAWrite, 8*1024)
 		n.lose(b, once(a.psn(15)))
 		a.move(b, verbs.OpRDMAWrite, 8*1024)
 		n.wantNoTimeout(a, b)
-		if took := n.now - start; took > 5*lookLeast {
+		if took := n.now - start; took > 5*tailProbeLeast {
 			t.Errorf("two losses took %v", took)
 		}
 		if a.node.engine.Counter(Probes) == 0 {
@@ -155,8 +155,8 @@ func TestProbe(t *testing.T) {
 
 // TestLostNAK loses a packet and the NAK that reports it.
 func TestLostNAK(t *testing.T) {
-	for _, keep := range []int{64, 0} {
-		n, a, b := recoveryPair(t, keep)
+	for _, reorder := range []int{64, 0} {
+		n, a, b := recoveryPair(t, reorder)
 		data, nak := once(a.psn(3)), once(a.psn(3))
 		n.tap = func(from, _ *simnode, raw []byte) bool {
 			p, _ := packet.Parse(raw)
@@ -172,8 +172,8 @@ func TestLostNAK(t *testing.T) {
 
 // TestLostAgain loses a packet three times.
 func TestLostAgain(t *testing.T) {
-	for _, keep := range []int{64, 0} {
-		n, a, b := recoveryPair(t, keep)
+	for _, reorder := range []int{64, 0} {
+		n, a, b := recoveryPair(t, reorder)
 		lost := 0
 		n.lose(a, func(p packet.Packet) bool {
 			if p.BTH().PSN() == a.psn(3) && lost < 3 {
@@ -194,8 +194,8 @@ func TestLostAgain(t *testing.T) {
 // TestReadAsksForMissing loses responses of a READ: in the middle of a request, at its end, and a
 // whole request. The requester asks only for the missing ones, from every responder.
 func TestReadAsksForMissing(t *testing.T) {
-	for _, keep := range []int{64, 0} {
-		n, a, b := recoveryPair(t, keep)
+	for _, reorder := range []int{64, 0} {
+		n, a, b := recoveryPair(t, reorder)
 		gone := map[packet.PSN]bool{a.psn(3): true, a.psn(5): true, a.psn(31): true}
 		sent := n.lose(b, func(p packet.Packet) bool {
 			hit := gone[p.BTH().PSN()]
@@ -240,12 +240,12 @@ func TestLateNotLost(t *testing.T) {
 	}
 }
 
-// TestMistakenResponder sends to a responder that keeps nothing, though the requester believes that it keeps
+// TestMistakenResponder sends to a responder that buffers nothing, though the requester believes that it buffers
 // packets. Reordered packets can lead to that. It must not send all packets again one by one.
 func TestMistakenResponder(t *testing.T) {
 	const packets = 200
 	n, a, b := recoveryPair(t, 0)
-	a.qp.req.responder = keepsPackets
+	a.qp.req.responder = buffersPackets
 	sent := n.lose(a, once(a.psn(5)))
 	start := n.now
 	a.move(b, verbs.OpRDMAWrite, packets*1024)
@@ -259,8 +259,8 @@ func TestMistakenResponder(t *testing.T) {
 	n.wantNoTimeout(a, b)
 }
 
-// TestKeptAreReleased ends queue pairs that keep packets, and checks that the pool has them again.
-func TestKeptAreReleased(t *testing.T) {
+// TestReorderBufferIsReleased ends queue pairs that buffer packets, and checks that the pool has them again.
+func TestReorderBufferIsReleased(t *testing.T) {
 	for name, end := range map[string]func(*end){
 		"error": func(e *end) { e.modify(qpstate.Attr{State: qpstate.Error}, 0) },
 		"reset": func(e *end) { e.modify(qpstate.Attr{State: qpstate.Reset}, 0) },
@@ -270,19 +270,19 @@ func TestKeptAreReleased(t *testing.T) {
 		n.lose(a, func(p packet.Packet) bool { return p.BTH().PSN() == a.psn(0) })
 		a.send(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 32*1024)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 		n.run(time.Second, func() bool { return b.node.engine.Counter(DropStray) > 0 })
-		if used := b.node.engine.kept.used; used != 8 {
-			t.Errorf("%d packets are kept, want 8", used)
+		if used := b.node.engine.reorder.used; used != 8 {
+			t.Errorf("%d packets are buffered, want 8", used)
 		}
 		end(b)
-		if used := b.node.engine.kept.used; used != 0 {
-			t.Errorf("%s: %d packets are still kept", name, used)
+		if used := b.node.engine.reorder.used; used != 0 {
+			t.Errorf("%s: %d packets are still buffered", name, used)
 		}
 	}
 }
 
-// TestKeptBuffersAreGivenBack fills the pool of buffers, and empties it.
-func TestKeptBuffersAreGivenBack(t *testing.T) {
-	var pool keepPool
+// TestReorderPoolIsGivenBack fills the pool of buffers, and empties it.
+func TestReorderPoolIsGivenBack(t *testing.T) {
+	var pool reorderPool
 	const most = 4 * spare
 	var used [][]byte
 	for range most {

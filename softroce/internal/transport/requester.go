@@ -65,7 +65,7 @@ type requester struct {
 	starvedTimeouts   uint8 // ACK timeouts since una has moved that did not count
 	grown             uint8 // how far the ACK timeout has grown, as a power of two
 	wentBack          int64 // value of una at the last goBackOnce
-	waiting           bool  // until deadline: the RNR timer that the peer asked for, a look at its room (ud.go), or its rate (paced.go)
+	waiting           bool  // until deadline: the RNR timer that the peer asked for, a pause while it has no room (ud.go), or its rate (paced.go)
 	deadline          time.Duration
 	asking            bool // packets were in flight since the deadline was set; otherwise it began in line
 	draining          bool // in SQD with requests in flight
@@ -339,8 +339,8 @@ func (qp *QP) awaitAnswer(now time.Duration) {
 		}
 		qp.setDeadline(now)
 	}
-	if r.look == never {
-		qp.setLook(now)
+	if r.tailProbe == never {
+		qp.setTailProbe(now)
 	}
 }
 
@@ -447,7 +447,7 @@ func (qp *QP) flushSends() {
 	r.paced.giveBack()
 	r.cur, r.nxt, r.una = r.head, r.max, r.max
 	r.answersDue, r.answeredStarted = 0, 0
-	r.waiting, r.draining, r.deadline, r.look = false, false, never, never
+	r.waiting, r.draining, r.deadline, r.tailProbe = false, false, never, never
 	r.forgetRecovery()
 }
 

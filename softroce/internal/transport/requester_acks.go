@@ -35,7 +35,7 @@ func (qp *QP) receiveResponse(now time.Duration, p packet.Packet) {
 		if qp.arrive(now, seq) {
 			qp.takeResponse(seq, p)
 		} else if qp.canSend() && seq > r.una {
-			qp.takeAhead(now, seq, p)
+			qp.bufferResponse(now, seq, p)
 		}
 	default:
 		if s := p.AETH().Syndrome(); s.Kind() == packet.KindRNR {
@@ -96,7 +96,7 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome
 	}
 	qp.goBack()
 	r.wentBack = nowhere
-	r.look = never
+	r.tailProbe = never
 	r.waiting, r.deadline = true, now+qpstate.RNRTimer(s.Value())
 }
 
@@ -154,7 +154,7 @@ func (qp *QP) progress(now time.Duration, before int64) {
 		qp.setDeadline(now)
 	}
 	if r.una < r.nxt {
-		qp.setLook(now)
+		qp.setTailProbe(now)
 	}
 	qp.wake = qp.wake || r.cur != r.tail // the window may have room now
 }
@@ -215,7 +215,7 @@ func (qp *QP) takeAtomicResponse(w *sendWQE, seq int64, value uint64) {
 func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
 	r := &qp.req
 	if r.hasArrived(seq) {
-		r.arrived[seq%keepReach/64] &^= 1 << (seq % 64)
+		r.arrived[seq%reorderReach/64] &^= 1 << (seq % 64)
 		r.arrivals--
 	}
 	r.una = seq + 1
@@ -245,7 +245,7 @@ func (qp *QP) goBack() {
 	}
 	r.nxt, r.cur = r.una, r.head
 	r.answersDue, r.sinceAckReq = 0, 0
-	r.look = never
+	r.tailProbe = never
 	r.forgetRecovery()
 	qp.wake = true
 }
@@ -276,7 +276,7 @@ func (qp *QP) ackTimeout() time.Duration {
 }
 
 // expire handles an expired deadline: the end of an ACK's or a response's wait, of an RNR wait or of a wait for room or a
-// rate, a look for a loss, or an ACK timeout. RETRY_CNT is the number of retries. As in hardware, 7 is not
+// rate, a tail-loss probe, or an ACK timeout. RETRY_CNT is the number of retries. As in hardware, 7 is not
 // special; in rxe it means no limit.
 func (qp *QP) expire(now time.Duration) {
 	r := &qp.req
@@ -286,8 +286,8 @@ func (qp *QP) expire(now time.Duration) {
 	if now >= qp.resp.resumes {
 		qp.resp.resumes, qp.wake = never, true
 	}
-	if now >= r.look && qp.canSend() {
-		qp.lookForLoss(now)
+	if now >= r.tailProbe && qp.canSend() {
+		qp.probeTail(now)
 	}
 	if now < r.deadline || !qp.canSend() {
 		return

@@ -31,7 +31,7 @@ type responder struct {
 	silent    bool    // a NAK was sent for expected; send no other until expected arrives
 	waitsRecv bool    // that was an RNR NAK
 	refused   refusal // in ERR: the NAK that ended the queue pair, if any
-	ahead     ahead
+	reorder   reorderBuffer
 	answers
 	resumes time.Duration // when it asks again whether it may respond; never: it does not wait
 	paced   paced         // READ responses
@@ -60,7 +60,7 @@ func (qp *QP) receiveRequest(now time.Duration, p packet.Packet) {
 		qp.refuseAgain(p.Opcode().Operation(), seq)
 		return
 	case seq > rs.expected:
-		qp.gap(qp.keep(p, seq))
+		qp.gap(qp.buffer(p, seq))
 		return
 	case seq < rs.expected:
 		qp.engine.counters.add(Duplicates, 1)
@@ -68,12 +68,12 @@ func (qp *QP) receiveRequest(now time.Duration, p packet.Packet) {
 		return
 	}
 	qp.establish()
-	alone := len(rs.ahead.packets) == 0
+	alone := len(rs.reorder.packets) == 0
 	if qp.serveExpected(p) {
-		qp.serveKept()
+		qp.serveBuffered()
 		qp.awaitReply(now, p, wake, alone)
 	} else {
-		qp.forgetKept()
+		qp.dropBuffered()
 	}
 }
 

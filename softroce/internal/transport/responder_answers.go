@@ -130,7 +130,7 @@ func (qp *QP) repeat(p packet.Packet, seq int64) {
 				to = min(to, s.first-1)
 			}
 		}
-		if rs := &qp.resp; len(rs.ahead.packets) > 0 && to == rs.expected-1 && p.BTH().AckReq() {
+		if rs := &qp.resp; len(rs.reorder.packets) > 0 && to == rs.expected-1 && p.BTH().AckReq() {
 			qp.nak(packet.NAKPSNSequence, rs.expected) // the first NAK may be lost
 			return
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// ackWait is shorter than lookLeast, so that the requester sends no probe meanwhile.
+	// ackWait is shorter than tailProbeLeast, so that the requester sends no probe meanwhile.
 	ackWait = 100 * time.Microsecond
 	// repliesEnough is the number of messages in a row that had a reply within ackWait, after which ACKs wait.
 	repliesEnough = 4

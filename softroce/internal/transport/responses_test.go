@@ -15,7 +15,7 @@ import (
 // measured a round trip.
 func greedy(t *testing.T, n int) (net *simnet, a, b *end) {
 	net = newSimnet(t, 1)
-	x, y := net.nodeWith("fd00::1", Config{Keep: 64, ReadChunk: 1 << 20}), net.nodeWith("fd00::2", Config{Keep: 64})
+	x, y := net.nodeWith("fd00::1", Config{Reorder: 64, ReadChunk: 1 << 20}), net.nodeWith("fd00::2", Config{Reorder: 64})
 	x.flight, y.flight = 1<<20, 1<<20
 	o := defaults()
 	o.memory, o.timeout = n, 14
@@ -28,7 +28,7 @@ func greedy(t *testing.T, n int) (net *simnet, a, b *end) {
 }
 
 // TestRequestsBesideResponses posts a SEND at the responder while the response of a READ of 8 MiB is due. It waits for one
-// burst, not for the whole response. The response gets its turns too.
+// burst, not for the whole response. The response gets its bursts too.
 func TestRequestsBesideResponses(t *testing.T) {
 	const length = 8 << 20
 	n, a, b := greedy(t, length)

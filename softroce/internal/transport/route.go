@@ -4,20 +4,20 @@
 //  1. Each packet that is in flight is charged to the route, as one path MTU (spend). A queue pair
 //     that finds no room waits in line (waits).
 //  2. Acknowledgements give the room back when the queue pair is unlocked (settle). The queue pairs
-//     in line then go on the ready list, in the order in which they came (advance). So turns are
+//     in line then go on the ready list, in the order in which they came (advance). So the line is
 //     fair.
-//  3. A packet that leaves less room than a turn asks for an ACK (share.go has an exception). So room always comes back.
+//  3. A packet that leaves less room than a quantum asks for an ACK (fairqueue.go has an exception). So room always comes back.
 //  4. The window starts small and grows by what is acknowledged, up to Path.Flight. Losses shrink it
 //     if they are more than links lose without congestion.
 //
-// A queue pair that has looked for a loss a few times without an answer gives its room back, so that a silent
+// A queue pair that has sent a few tail-loss probes without an answer gives its room back, so that a silent
 // peer cannot stop the others. silence.go has the rules of a peer that answers nobody. The response of a READ is charged like a request. It is also charged to this
-// side's receive buffer (intake), because the responses of many peers meet there.
+// side's receive buffer (readCredit), because the responses of many peers meet there.
 //
 // UC and UD have no window, and neither have the responses of READs. A route has a rate for them (paced.go).
 //
 // A route has its own lock, which is taken after a queue pair's. The ready list's comes after it. What queue
-// pairs share, and how they wait for it, is in share.go.
+// pairs share, and how they wait for it, is in fairqueue.go.
 
 package transport
 
@@ -33,20 +33,20 @@ import (
 
 // route is the state of the way to one address.
 type route struct {
-	share
+	fairQueue
 	silence
-	key    routeKey
-	users  int // queue pairs of RC and UC, and address handles; guarded by the table's lock
-	intake *intake
-	law    law       // guarded by the share's lock
-	rate   pace.Rate // of UC, UD and READ responses
+	key        routeKey
+	users      int // queue pairs of RC and UC, and address handles; guarded by the table's lock
+	readCredit *readCredit
+	controller controller // guarded by the fair queue's lock
+	rate       pace.Rate  // of UC, UD and READ responses
 }
 
-// intake is this side's receive buffer. All READs from one of this side's addresses share it. The sum of the
+// readCredit is this side's receive buffer. All READs from one of this side's addresses share it. The sum of the
 // responses that they expect has a limit. The limit is the largest Path.Flight of all routes from that address
 // since there was none.
-type intake struct {
-	share
+type readCredit struct {
+	fairQueue
 	routes int // guarded by the table's lock
 }
 
@@ -54,10 +54,10 @@ type routeKey struct{ src, dst netip.Addr }
 
 // routeTable is an engine's routes.
 type routeTable struct {
-	mu      sync.Mutex
-	routes  map[routeKey]*route
-	intakes map[netip.Addr]*intake
-	unused  []*route // those among routes that address handles used last, the oldest first; see unuse
+	mu          sync.Mutex
+	routes      map[routeKey]*route
+	readCredits map[netip.Addr]*readCredit
+	unused      []*route // those among routes that address handles used last, the oldest first; see unuse
 }
 
 // mostUnused is the number of unused routes that are kept.
@@ -69,8 +69,8 @@ func (qp *QP) join(p *Path) {
 	if r := qp.engine.routes.use(p); r != nil {
 		qp.route, qp.vain = r, vain{}
 		qp.req.window.open()
-		qp.flight.join(&r.share, qp)
-		qp.reads.join(&r.intake.share, qp)
+		qp.flight.join(&r.fairQueue, qp)
+		qp.reads.join(&r.readCredit.fairQueue, qp)
 	}
 }
 
@@ -84,17 +84,17 @@ func (t *routeTable) use(p *Path) *route {
 	defer t.mu.Unlock()
 	r := t.routes[key]
 	if r == nil {
-		in := t.intakes[p.Src]
+		in := t.readCredits[p.Src]
 		if in == nil {
-			in = new(intake)
-			t.intakes[p.Src] = in
+			in = new(readCredit)
+			t.readCredits[p.Src] = in
 		}
 		in.routes++
 		in.window.Store(max(in.window.Load(), int64(p.Flight)))
-		r = &route{key: key, intake: in}
+		r = &route{key: key, readCredit: in}
 		r.quiet.Store(unproven)
-		r.law.init(int64(p.Flight))
-		r.window.Store(min(unprovenWindow*unprovenPacket, r.law.window))
+		r.controller.init(int64(p.Flight))
+		r.window.Store(min(unprovenWindow*unprovenPacket, r.controller.window))
 		t.routes[key] = r
 	}
 	if i := slices.Index(t.unused, r); i >= 0 {
@@ -119,8 +119,8 @@ func (t *routeTable) unuse(r *route, keep bool) {
 		r, t.unused = t.unused[0], slices.Delete(t.unused, 0, 1)
 	}
 	delete(t.routes, r.key)
-	if r.intake.routes--; r.intake.routes == 0 {
-		delete(t.intakes, r.key.src)
+	if r.readCredit.routes--; r.readCredit.routes == 0 {
+		delete(t.readCredits, r.key.src)
 	}
 }
 
@@ -163,30 +163,30 @@ func (qp *QP) waits(now time.Duration, w *sendWQE) bool {
 	return qp.inLine != nil
 }
 
-// endTurns gives back what is left of the queue pair's turns, because the queue pair has no more to send now. It gives
+// endQuanta gives back what is left of the queue pair's quanta, because the queue pair has no more to send now. It gives
 // back what the rate allowed only if no message is under way: a queue pair that waits for the rate keeps its turn.
 //
 // A queue pair that waits for the route keeps the receive buffer's room for a burst. Otherwise it could wait
-// forever: when it has one turn, the other one would be over. Before the peer's first answer it may wait for long, so it
+// forever: when it has one quantum, the other one would be over. Before the peer's first answer it may wait for long, so it
 // keeps nothing.
-func (qp *QP) endTurns() {
+func (qp *QP) endQuanta() {
 	if q := &qp.req; q.cur == q.tail || !q.wqe(q.cur).started {
 		q.paced.giveBack()
 	}
 	switch {
 	case qp.route == nil:
 	case qp.inLine == &qp.flight && !qp.unproven():
-		qp.reads.keep(maxBurst)
+		qp.reads.shorten(maxBurst)
 	case qp.inLine == &qp.reads:
-		qp.flight.endTurn()
+		qp.flight.endQuantum()
 	default:
-		qp.flight.endTurn()
-		qp.reads.endTurn()
+		qp.flight.endQuantum()
+		qp.reads.endQuantum()
 	}
 }
 
-// hasTurn reports whether others are in line, and the queue pair's turn lasts for another burst.
-func (qp *QP) hasTurn() bool { return qp.route != nil && qp.flight.hasTurn() }
+// hasQuantum reports whether others are in line, and the queue pair's quantum lasts for another burst.
+func (qp *QP) hasQuantum() bool { return qp.route != nil && qp.flight.hasQuantum() }
 
 // spend charges packets to the route, and those of a READ response to the receive buffer. It returns true if
 // little room is left.
@@ -204,7 +204,7 @@ func (qp *QP) spend(w *sendWQE, packets int64) (last bool) {
 func (qp *QP) ackEvery() int64 {
 	every := qp.req.window.packets / 4
 	if r := qp.route; r != nil {
-		every = min(every, r.turn()/int64(qp.mtu))
+		every = min(every, r.quantum()/int64(qp.mtu))
 	}
 	return every
 }
@@ -216,7 +216,7 @@ func (qp *QP) settle() {
 		return
 	}
 	due, expected := q.nxt-q.una, q.readsInFlight()
-	if due > 0 && (r.quiet.Load() != 0 || q.looks >= lookedInVain || !qp.canSend()) {
+	if due > 0 && (r.quiet.Load() != 0 || q.tailProbes >= probedInVain || !qp.canSend()) {
 		qp.settleInSilence(due, expected)
 		return
 	}
@@ -245,10 +245,10 @@ func (r *requester) readsUpTo(i uint64, seq int64) int64 {
 	return w.readsBefore
 }
 
-// adjust makes the window what the law says, if the peer has answered. The caller holds the share's lock.
+// adjust makes the window what the congestion controller says, if the peer has answered. The caller holds the fair queue's lock.
 func (r *route) adjust() {
 	if !r.is(unproven) {
-		r.window.Store(r.law.window)
+		r.window.Store(r.controller.window)
 	}
 }
 
@@ -258,7 +258,7 @@ func (qp *QP) acked(now time.Duration, packets int64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.hear(now)
-		r.law.acked(packets*int64(qp.mtu), int64(qp.mtu), r.spent.Load(), qp.req.trip.mean)
+		r.controller.acked(packets*int64(qp.mtu), int64(qp.mtu), r.spent.Load(), qp.req.trip.mean)
 		r.adjust()
 	}
 }
@@ -272,6 +272,6 @@ func (qp *QP) lost(now time.Duration) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.law.lost(now, qp.req.trip.mean, int64(qp.mtu))
+	r.controller.lost(now, qp.req.trip.mean, int64(qp.mtu))
 	r.adjust()
 }

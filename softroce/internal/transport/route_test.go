@@ -14,7 +14,7 @@ import (
 // shared returns k pairs of queue pairs between two nodes with a route of flight bytes.
 func shared(t *testing.T, k, flight int) (n *simnet, as, bs []*end) {
 	n = newSimnet(t, 1)
-	x, y := n.nodeWith("fd00::1", Config{Keep: 64}), n.nodeWith("fd00::2", Config{Keep: 64})
+	x, y := n.nodeWith("fd00::1", Config{Reorder: 64}), n.nodeWith("fd00::2", Config{Reorder: 64})
 	x.flight, y.flight = flight, flight
 	o := defaults()
 	o.memory, o.timeout = 1<<18, 12
@@ -85,7 +85,7 @@ func TestSilentPeerLeavesRoom(t *testing.T) {
 	as[0].qp.attr.Timeout = 0
 	bs[0].modify(qpstate.Attr{State: qpstate.Reset}, 0)
 	as[0].write(bs[0], 128<<10)
-	n.run(time.Second, func() bool { return as[0].qp.req.looks >= lookedInVain })
+	n.run(time.Second, func() bool { return as[0].qp.req.tailProbes >= probedInVain })
 	as[1].move(bs[1], verbs.OpRDMAWrite, 128<<10)
 }
 
@@ -115,7 +115,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	as[1].move(bs[1], verbs.OpRDMAWrite, 128<<10)
 }
 
-// TestSilentForLong checks that a queue pair that looks for a loss again and again never takes its room
+// TestSilentForLong checks that a queue pair that sends tail-loss probes again and again never takes its room
 // back.
 func TestSilentForLong(t *testing.T) {
 	n, as, bs := shared(t, 1, 16<<10)
@@ -124,7 +124,7 @@ func TestSilentForLong(t *testing.T) {
 	a.qp.attr.Timeout = 0
 	bs[0].modify(qpstate.Attr{State: qpstate.Reset}, 0)
 	a.write(bs[0], 128<<10)
-	n.run(time.Second, func() bool { return a.qp.req.looks >= lookedInVain })
+	n.run(time.Second, func() bool { return a.qp.req.tailProbes >= probedInVain })
 	for range 1000 {
 		n.step(n.now + time.Second)
 		if spent := a.qp.route.spent.Load(); spent != 0 {
@@ -157,21 +157,21 @@ func TestWaitingForRoomIsNoTimeout(t *testing.T) {
 	}
 }
 
-// TestTurnsInARow checks that a queue pair sends the bursts of its turn in a row while others are in line.
-func TestTurnsInARow(t *testing.T) {
+// TestBurstsOfAQuantum checks that a queue pair sends the bursts of its quantum in a row while others are in line.
+func TestBurstsOfAQuantum(t *testing.T) {
 	const flight = 1 << 20
 	n, as, bs := shared(t, 16, flight)
 	r := as[0].qp.route
 	r.window.Store(flight)
 	r.spent.Store(flight) // so each gets in line
 	for i, a := range as {
-		a.qp.req.window.packets = keepReach
+		a.qp.req.window.packets = reorderReach
 		for range 8 {
 			a.write(bs[i], 64<<10)
 		}
 	}
 	n.transmit()
-	r.spent.Store(flight / 2) // room for two turns
+	r.spent.Store(flight / 2) // room for two quanta
 	e := as[0].node.engine
 	r.advance()
 	var order []uint32

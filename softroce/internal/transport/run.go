@@ -212,7 +212,7 @@ func (qp *QP) receiveRun(now time.Duration, p packet.Packet, batch []Datagram) i
 func (qp *QP) serveRun(p packet.Packet, r run, packets int) int {
 	rs := &qp.resp
 	operation := p.Opcode().Operation()
-	if rs.sequence(p) != rs.expected || rs.within != operation || len(rs.ahead.packets) > 0 {
+	if rs.sequence(p) != rs.expected || rs.within != operation || len(rs.reorder.packets) > 0 {
 		return 0
 	}
 	ok := false

@@ -5,7 +5,7 @@
 //     packets. All queue pairs together send what one would: four packets, and then one per ACK timeout. Those in
 //     line count the same timeouts, so all of them fail together if no answer comes, even those that have sent nothing.
 //     If an answer comes, those in line have all of their retries again.
-//  2. A route falls silent if a queue pair has looked for a loss a few times, and nothing has come from the peer for any
+//  2. A route falls silent if a queue pair has sent a few tail-loss probes, and nothing has come from the peer for any
 //     of them. Each queue pair then has at most one packet in flight. It needs one of its own, because the peer's
 //     other queue pairs may be alive.
 //  3. An answer to any queue pair ends this.
@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// lookedInVain is the number of looks for a loss without an answer after which a queue pair gives its room back.
-	lookedInVain = 3
-	// lookedLong is the same before the peer's first answer: half a second. An ACK timeout is usually sooner.
-	lookedLong = 9
+	// probedInVain is the number of tail-loss probes without an answer after which a queue pair gives its room back.
+	probedInVain = 3
+	// probedLong is the same before the peer's first answer: half a second. An ACK timeout is usually sooner.
+	probedLong = 9
 	// unprovenPacket is the charge for a packet before the peer's first answer, whatever the path MTU: packets
 	// are counted then.
 	unprovenPacket = 4096
@@ -33,21 +33,21 @@ const (
 // silence is what a route knows of its peer's answers.
 type silence struct {
 	quiet atomic.Uint32 // unproven, silent, or both; 0 since an answer
-	heard time.Duration // the last answer; guarded by the share's lock
+	heard time.Duration // the last answer; guarded by the fair queue's lock
 }
 
 const (
 	unproven = 1 << iota // the peer has never answered a packet
-	silent               // a queue pair has looked lookedInVain times without an answer
+	silent               // a queue pair has sent probedInVain tail-loss probes without an answer
 )
 
-// vain is a queue pair's looks for a loss since the peer's last answer to any queue pair.
+// vain is a queue pair's tail-loss probes since the peer's last answer to any queue pair.
 type vain struct {
-	since time.Duration
-	looks uint8 // up to lookedInVain
+	since  time.Duration
+	probes uint8 // up to probedInVain
 }
 
-// hear notes an answer of the peer. The caller holds the share's lock.
+// hear notes an answer of the peer. The caller holds the fair queue's lock.
 func (r *route) hear(now time.Duration) {
 	r.heard = now
 	if r.quiet.Load() != 0 {
@@ -65,9 +65,9 @@ func (qp *QP) peerAnswered(now time.Duration) {
 	}
 }
 
-// lookedAt notes a look for a loss. It counts even if the queue pair sends nothing then, because it has not measured a round
+// tailProbed notes a tail-loss probe. It counts even if the queue pair sends nothing then, because it has not measured a round
 // trip yet: what it sent before has had no answer all the same.
-func (qp *QP) lookedAt(now time.Duration) {
+func (qp *QP) tailProbed(now time.Duration) {
 	r, v := qp.route, &qp.vain
 	if r == nil {
 		return
@@ -77,13 +77,13 @@ func (qp *QP) lookedAt(now time.Duration) {
 	if r.heard >= v.since {
 		*v = vain{since: now}
 	}
-	if v.looks < lookedInVain {
-		v.looks++
+	if v.probes < probedInVain {
+		v.probes++
 	}
-	if v.looks == lookedInVain {
+	if v.probes == probedInVain {
 		r.quiet.Or(silent)
 	}
-	if qp.req.looks >= lookedLong {
+	if qp.req.tailProbes >= probedLong {
 		r.unanswered()
 	}
 }
@@ -94,15 +94,15 @@ func (qp *QP) timedOut() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.unanswered(); r.is(unproven) {
-			qp.req.looks = 0
+			qp.req.tailProbes = 0
 		}
 	}
 }
 
-// unanswered leaves the room of one packet until the peer's first answer. The caller holds the share's lock.
+// unanswered leaves the room of one packet until the peer's first answer. The caller holds the fair queue's lock.
 func (r *route) unanswered() {
 	if r.is(unproven) {
-		r.window.Store(min(unprovenResend*unprovenPacket, r.law.window))
+		r.window.Store(min(unprovenResend*unprovenPacket, r.controller.window))
 	}
 }
 
@@ -122,14 +122,14 @@ func (qp *QP) charge() int64 {
 
 // settleInSilence is settle for a queue pair whose peer does not answer it, or that can send no more.
 func (qp *QP) settleInSilence(due, expected int64) {
-	r, q, looked := qp.route, &qp.req, uint8(lookedInVain)
+	r, q, probed := qp.route, &qp.req, uint8(probedInVain)
 	if r.is(unproven) {
-		looked = lookedLong
+		probed = probedLong
 	}
-	if q.looks >= looked || r.quiet.Load() == silent || !qp.canSend() {
+	if q.tailProbes >= probed || r.quiet.Load() == silent || !qp.canSend() {
 		due = 0
 	}
-	if q.looks >= lookedInVain || r.is(silent) || !qp.canSend() {
+	if q.tailProbes >= probedInVain || r.is(silent) || !qp.canSend() {
 		expected = 0
 	}
 	qp.flight.settle(due * qp.charge())

@@ -13,7 +13,7 @@ import (
 // readers returns k queue pairs to one host, and then one to another host. All have answers if proven is true.
 func readers(t *testing.T, k int, proven bool) (n *simnet, as, bs []*end) {
 	n = newSimnet(t, 1)
-	cfg := Config{Keep: 64}
+	cfg := Config{Reorder: 64}
 	x, dead, live := n.nodeWith("fd00::1", cfg), n.nodeWith("fd00::2", cfg), n.nodeWith("fd00::3", cfg)
 	o := defaults()
 	o.memory, o.timeout = 1<<17, 14
@@ -109,9 +109,9 @@ func TestUnprovenForever(t *testing.T) {
 	}
 }
 
-// TestUnprovenQueuePairsTakeTurns: some queue pairs at an address never answer, and the address has not answered yet. Another
+// TestUnprovenQueuePairsAlternate: some queue pairs at an address never answer, and the address has not answered yet. Another
 // one gets its answer, which opens the window for all.
-func TestUnprovenQueuePairsTakeTurns(t *testing.T) {
+func TestUnprovenQueuePairsAlternate(t *testing.T) {
 	for _, timeout := range []uint8{14, 20, 0} {
 		n, as, bs := readers(t, 6, false)
 		for i, a := range as[:6] {

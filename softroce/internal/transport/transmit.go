@@ -1,7 +1,7 @@
 // Sending: choosing queue pairs in turn, and laying out their packets back to back.
 //
 //  1. A call that gives a queue pair something to send puts it on the ready list.
-//  2. Transmit takes queue pairs from the list in turn. Each fills one burst, or, if its turn on its
+//  2. Transmit takes queue pairs from the list in turn. Each fills one burst, or, if its quantum on its
 //     route lasts longer, a few: the peer acknowledges consecutive packets of a queue pair together.
 //  3. The Outbox holds these queue pairs until its next Transmit. Otherwise another goroutine
 //     could send later packets of a queue pair first.
@@ -144,7 +144,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	if qp.stopped = nil; qp.outlet().Full() {
 		qp.stopped = qp.outlet()
 		qp.wake, qp.inLine = false, nil
-		qp.endTurns()
+		qp.endQuanta()
 		return false, false
 	}
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
@@ -197,10 +197,10 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	}
 	qp.wake = false // the result more replaces it
 	if !more {
-		qp.endTurns()
+		qp.endQuanta()
 	}
 	qp.settle() // others may leave the line
-	return more, more && qp.hasTurn()
+	return more, more && qp.hasQuantum()
 }
 
 // shardOf returns the shard of the queue pair that the next packet is for.

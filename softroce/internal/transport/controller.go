@@ -1,4 +1,4 @@
-// The law by which a route's window grows and shrinks. docs/design/congestion.md has the reasons.
+// The congestion controller: how a route's window grows and shrinks. docs/design/congestion.md has the reasons.
 
 package transport
 
@@ -25,8 +25,8 @@ const (
 	markMemory = 1.0 / 16
 )
 
-// law is the state of the law of one route. Sizes are in bytes.
-type law struct {
+// controller is the congestion controller of one route. Sizes are in bytes.
+type controller struct {
 	window, limit int64
 	threshold     int64   // below it, the window grows by what is acknowledged
 	credit        float64 // part of a byte of growth
@@ -36,31 +36,31 @@ type law struct {
 	cutAt         time.Duration
 }
 
-func (l *law) init(limit int64) {
-	*l = law{window: min(firstWindow, limit), limit: limit, threshold: limit, marks: 1, cutAt: -time.Hour}
+func (c *controller) init(limit int64) {
+	*c = controller{window: min(firstWindow, limit), limit: limit, threshold: limit, marks: 1, cutAt: -time.Hour}
 }
 
 // acked notes that n bytes were acknowledged while spent bytes were in flight. trip is the round trip.
-func (l *law) acked(n, mtu, spent int64, trip time.Duration) {
-	l.losses *= math.Exp(-float64(n) / float64(mtu) / lossMemory)
-	if spent < l.window/2 {
+func (c *controller) acked(n, mtu, spent int64, trip time.Duration) {
+	c.losses *= math.Exp(-float64(n) / float64(mtu) / lossMemory)
+	if spent < c.window/2 {
 		return // something other than the window limits the queue pairs
 	}
-	if l.window < l.threshold {
-		l.window += n
+	if c.window < c.threshold {
+		c.window += n
 	} else {
-		l.credit += l.growth(trip) * float64(mtu) * float64(n) / float64(l.window)
-		whole := int64(l.credit)
-		l.credit -= float64(whole)
-		l.window += whole
+		c.credit += c.growth(trip) * float64(mtu) * float64(n) / float64(c.window)
+		whole := int64(c.credit)
+		c.credit -= float64(whole)
+		c.window += whole
 	}
-	l.window = min(l.window, l.limit)
+	c.window = min(c.window, c.limit)
 }
 
 // growth returns the packets by which the window grows per round trip. Where switches mark packets, it
 // is the square of the round trip, so that all get the same rate however far they are.
-func (l *law) growth(trip time.Duration) float64 {
-	if l.markedAt == 0 {
+func (c *controller) growth(trip time.Duration) float64 {
+	if c.markedAt == 0 {
 		return 1
 	}
 	far := min(max(float64(trip)/float64(usualTrip), 0.5), 8)
@@ -68,33 +68,33 @@ func (l *law) growth(trip time.Duration) float64 {
 }
 
 // lost notes that a packet was lost.
-func (l *law) lost(now, trip time.Duration, mtu int64) {
-	l.losses += (1 - l.losses) / lossMemory
-	if l.losses > tolerated {
-		l.cut(now, trip, lossCut, mtu)
+func (c *controller) lost(now, trip time.Duration, mtu int64) {
+	c.losses += (1 - c.losses) / lossMemory
+	if c.losses > tolerated {
+		c.cut(now, trip, lossCut, mtu)
 	}
 }
 
 // cut leaves a part of the window, at most once per round trip.
-func (l *law) cut(now, trip time.Duration, part float64, mtu int64) {
-	if now-l.cutAt < trip {
+func (c *controller) cut(now, trip time.Duration, part float64, mtu int64) {
+	if now-c.cutAt < trip {
 		return
 	}
-	l.cutAt = now
-	l.window = max(int64(float64(l.window)*part), min(leastWindow*mtu, l.limit))
-	l.threshold, l.credit = l.window, 0
+	c.cutAt = now
+	c.window = max(int64(float64(c.window)*part), min(leastWindow*mtu, c.limit))
+	c.threshold, c.credit = c.window, 0
 }
 
 // congested notes that packets were marked. The more of the last round trips had marks, the more is cut.
-func (l *law) congested(now, trip time.Duration, mtu int64) {
-	if trip == 0 || now-l.markedAt < trip {
+func (c *controller) congested(now, trip time.Duration, mtu int64) {
+	if trip == 0 || now-c.markedAt < trip {
 		return
 	}
-	if l.markedAt != 0 { // the first mark finds the initial share
-		without := float64(now-l.markedAt)/float64(trip) - 1
-		l.marks *= math.Pow(1-markMemory, without)
+	if c.markedAt != 0 { // the first mark finds the initial share
+		without := float64(now-c.markedAt)/float64(trip) - 1
+		c.marks *= math.Pow(1-markMemory, without)
 	}
-	l.marks += (1 - l.marks) * markMemory
-	l.markedAt = now
-	l.cut(now, trip, 1-l.marks/2, mtu)
+	c.marks += (1 - c.marks) * markMemory
+	c.markedAt = now
+	c.cut(now, trip, 1-c.marks/2, mtu)
 }

@@ -1,4 +1,4 @@
-// Tests of the intake: what READs from many peers share.
+// Tests of the read credit: what READs from many peers share.
 
 package transport
 
@@ -14,7 +14,7 @@ import (
 // fanIn returns queue pairs of one node, each connected to another node, and those of the others.
 func fanIn(t *testing.T, k, flight int) (n *simnet, as, bs []*end) {
 	n = newSimnet(t, 1)
-	cfg := Config{Keep: 64, ReadChunk: 4}
+	cfg := Config{Reorder: 64, ReadChunk: 4}
 	x := n.nodeWith("fd00::1", cfg)
 	x.flight = flight
 	o := defaults()
@@ -80,7 +80,7 @@ func TestReadsShareTheReceiveBuffer(t *testing.T) {
 	for _, a := range as {
 		_ = a.qp.Close()
 	}
-	if k := len(e.routes.intakes); k > 0 {
+	if k := len(e.routes.readCredits); k > 0 {
 		t.Errorf("%d receive buffers are left after the queue pairs were closed", k)
 	}
 }
@@ -96,7 +96,7 @@ func TestSilentPeersLeaveTheReceiveBuffer(t *testing.T) {
 		a.read(bs[i], 128<<10)
 	}
 	as[last].node.net.transmit()
-	if in := as[last].qp.route.intake; in.spent.Load() < in.window.Load() {
+	if in := as[last].qp.route.readCredit; in.spent.Load() < in.window.Load() {
 		t.Fatalf("%d of %d bytes are expected", in.spent.Load(), in.window.Load())
 	}
 	as[last].move(bs[last], verbs.OpRDMARead, 128<<10)
@@ -118,13 +118,13 @@ func TestClosingLeavesTheReceiveBuffer(t *testing.T) {
 	as[1].want(as[1].scq, 0, verbs.WCSuccess, verbs.WCRDMARead)
 }
 
-// TestTurnsAreReserved checks that no more turns are given than there is room for, and that a turn that is not
+// TestQuantaAreReserved checks that no more quanta are given than there is room for, and that one that is not
 // used goes to the next in line.
-func TestTurnsAreReserved(t *testing.T) {
-	var s share
+func TestQuantaAreReserved(t *testing.T) {
+	var s fairQueue
 	s.window.Store(100 << 10)
 	e := new(Engine)
-	var ms [4]member
+	var ms [4]flow
 	for i := range ms {
 		ms[i].join(&s, &QP{engine: e})
 	}
@@ -134,7 +134,7 @@ func TestTurnsAreReserved(t *testing.T) {
 	}
 	s.spent.Store(50 << 10)
 	for range 3 {
-		s.advance() // room for two turns
+		s.advance() // room for two quanta
 	}
 	if ms[0].in || ms[1].in || !ms[2].in || !ms[3].in {
 		t.Fatal("the first two are not out of the line, or others are")
@@ -143,10 +143,10 @@ func TestTurnsAreReserved(t *testing.T) {
 	if !ms[0].waits() || ms[1].waits() {
 		t.Error("the first may send more, or the second nothing")
 	}
-	ms[1].endTurn()
+	ms[1].endQuantum()
 	ms[1].settle(0)
 	if ms[2].in || !ms[3].in {
-		t.Error("the turn that was not used is not the next one's")
+		t.Error("the quantum that was not used is not the next one's")
 	}
 	for i := range ms {
 		ms[i].leave()

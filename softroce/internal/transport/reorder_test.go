@@ -16,7 +16,7 @@ func TestReorderBufferEndsWithItsGap(t *testing.T) {
 	o := defaults()
 	o.cap, o.memory, o.cqDepth, o.mtu, o.rdAtomic = verbs.QPCap{MaxSendWR: 1}, 4096, 2, qpstate.MTU1024, 1
 	n := newSimnet(t, 1)
-	x, y := n.nodeWith("fd00::1", Config{Keep: 64}), n.nodeWith("fd00::2", Config{Keep: 64})
+	x, y := n.nodeWith("fd00::1", Config{Reorder: 64}), n.nodeWith("fd00::2", Config{Reorder: 64})
 	var from, to [pairs]*end
 	for i := range pairs {
 		from[i], to[i] = x.end(o), y.end(o)
