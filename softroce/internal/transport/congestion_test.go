@@ -151,3 +151,31 @@ func TestController(t *testing.T) {
 		}
 	}
 }
+
+// TestLostAll checks what a loss leaves of the window if all packets behind it are sent again: the part
+// that does not wait in queues, and at least half. A second loss within the window halves it.
+func TestLostAll(t *testing.T) {
+	for _, c := range []struct {
+		trips []time.Duration
+		want  int64
+	}{
+		{nil, 50},
+		{[]time.Duration{100, 100, 100}, 100},
+		{[]time.Duration{100, 180}, 90}, // a mean of 110
+		{[]time.Duration{100, 900, 900, 900}, 50},
+	} {
+		var congestion controller
+		congestion.init(100 << 10)
+		congestion.window, congestion.sinceLoss = 100<<10, 100<<10
+		var trip roundTrip
+		for _, sample := range c.trips {
+			trip.add(sample)
+		}
+		for round, want := range []int64{c.want << 10, c.want << 10 / 2} {
+			congestion.lostAll(time.Duration(round)*time.Second, &trip, 1024)
+			if w := congestion.window; w/1024 != want/1024 || congestion.threshold != w {
+				t.Errorf("round trips %v: %d bytes after loss %d, and grows slowly from %d on, want %d", c.trips, w, round+1, congestion.threshold, want)
+			}
+		}
+	}
+}

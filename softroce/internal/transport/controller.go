@@ -10,6 +10,7 @@ import (
 const (
 	firstWindow = 64 << 10 // bytes
 	leastWindow = 2        // packets
+	leastHidden = 4        // the same where the responder hides losses: fewer seldom show a loss before the ACK timeout
 	// usualTrip is the round trip at which a window grows by one packet per round trip, once the
 	// limit was found.
 	usualTrip = 80 * time.Microsecond
@@ -31,6 +32,8 @@ type controller struct {
 	threshold     int64   // below it, the window grows by what is acknowledged
 	credit        float64 // part of a byte of growth
 	losses        float64 // share of lost packets
+	hidden        bool    // the responder drops what is behind a gap, and so hides how much was lost
+	sinceLoss     int64   // bytes acknowledged since such a loss
 	marks         float64 // share of the round trips in which packets were marked
 	markedAt      time.Duration
 	cutAt         time.Duration
@@ -42,6 +45,7 @@ func (c *controller) init(limit int64) {
 
 // acked notes that n bytes were acknowledged while spent bytes were in flight. trip is the round trip.
 func (c *controller) acked(n, mtu, spent int64, trip time.Duration) {
+	c.sinceLoss += n
 	c.losses *= math.Exp(-float64(n) / float64(mtu) / lossMemory)
 	if spent < c.window/2 {
 		return // something other than the window limits the queue pairs
@@ -58,30 +62,49 @@ func (c *controller) acked(n, mtu, spent int64, trip time.Duration) {
 }
 
 // growth returns the packets by which the window grows per round trip. Where switches mark packets, it
-// is the square of the round trip, so that all get the same rate however far they are.
+// is the square of the round trip, so that all get the same rate however far they are. Where losses are hidden, each costs
+// much of the window, so it grows faster on a short path.
 func (c *controller) growth(trip time.Duration) float64 {
-	if c.markedAt == 0 {
-		return 1
+	far := float64(trip) / float64(usualTrip)
+	switch {
+	case c.markedAt != 0:
+		far = min(max(far, 0.5), 8)
+		return far * far
+	case c.hidden:
+		return min(max(2/far, 1), 3)
 	}
-	far := min(max(float64(trip)/float64(usualTrip), 0.5), 8)
-	return far * far
+	return 1
 }
 
 // lost notes that a packet was lost.
 func (c *controller) lost(now, trip time.Duration, mtu int64) {
 	c.losses += (1 - c.losses) / lossMemory
 	if c.losses > tolerated {
-		c.cut(now, trip, lossCut, mtu)
+		c.cut(now, trip, lossCut, leastWindow*mtu)
 	}
 }
 
-// cut leaves a part of the window, at most once per round trip.
-func (c *controller) cut(now, trip time.Duration, part float64, mtu int64) {
+// lostAll notes that a packet was lost, and all packets behind it are sent again. How many of these were lost is
+// not known. If two losses come within a window, the path is full, and the window is halved. Otherwise the
+// round trip shows which part of the window waits in queues. That part is cut, but at most half of the window.
+// Without a queue, the link loses packets for another reason, and a smaller window would not help.
+func (c *controller) lostAll(now time.Duration, t *roundTrip, mtu int64) {
+	part := 0.5
+	c.hidden = true
+	if t.mean > 0 && c.sinceLoss >= c.window {
+		part = max(part, float64(t.least)/float64(t.mean))
+	}
+	c.cut(now, t.mean, part, leastHidden*mtu)
+	c.sinceLoss = 0
+}
+
+// cut leaves a part of the window, at most once per round trip, and not less than the least.
+func (c *controller) cut(now, trip time.Duration, part float64, least int64) {
 	if now-c.cutAt < trip {
 		return
 	}
 	c.cutAt = now
-	c.window = max(int64(float64(c.window)*part), min(leastWindow*mtu, c.limit))
+	c.window = max(int64(float64(c.window)*part), min(least, c.limit))
 	c.threshold, c.credit = c.window, 0
 }
 
@@ -96,5 +119,5 @@ func (c *controller) congested(now, trip time.Duration, mtu int64) {
 	}
 	c.marks += (1 - c.marks) * markMemory
 	c.markedAt = now
-	c.cut(now, trip, 1-c.marks/2, mtu)
+	c.cut(now, trip, 1-c.marks/2, leastWindow*mtu)
 }

@@ -71,9 +71,9 @@ type Config struct {
 	// ReadChunk is the number of response packets that one READ request asks for; 0 means
 	// 16. Large READs are split, so that the responses do not overrun this side's socket.
 	ReadChunk int
-	// Window is the maximum number of packets in flight per queue pair; 0 means 256. The
-	// requester adapts its window below this limit, because every packet that overruns a
-	// socket buffer costs a round trip or more.
+	// Window is the maximum number of packets in flight per queue pair; 0 means 256. All queue pairs to one
+	// address share a window besides (route.go), because every packet that overruns a socket buffer costs a round
+	// trip or more.
 	Window int
 	// Reorder is the number of packets that the engine buffers because an earlier one is missing
 	// (reorder.go). With 0 it recovers from losses exactly as the standard describes: it drops
@@ -130,6 +130,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{cfg: cfg, qps: make(map[uint32]*QP)}
 	e.keys.regions = make(map[uint32]*MR)
 	e.groups.members = make(map[netip.Addr][]*QP)
+	e.routes.most = int64(cfg.Window * qpstate.MTU4096.Bytes())
 	e.routes.routes = make(map[routeKey]*route)
 	e.routes.readCredits = make(map[netip.Addr]*readCredit)
 	e.timers.reset()

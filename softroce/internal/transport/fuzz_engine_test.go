@@ -399,7 +399,7 @@ func (a *arena) check() {
 			if spent := r.readCredit.spent.Load(); spent != reads {
 				a.t.Errorf("%d bytes are charged to the receive buffer, of which the queue pairs know %d", spent, reads)
 			}
-			if w := r.window.Load(); w < 1 || w > int64(s.flight) {
+			if w := r.window.Load(); w < 1 || w > r.controller.limit {
 				a.t.Errorf("the route's window is %d bytes", w)
 			}
 		}

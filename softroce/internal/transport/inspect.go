@@ -58,9 +58,12 @@ func (qp *QP) Inspect() QPView {
 	defer qp.mu.Unlock()
 	r, rs := &qp.req, &qp.resp
 	v := QPView{
-		Attr: attr, Una: r.una, Next: r.nxt, Max: r.max, Window: r.window.packets, Retries: r.retries, RNRRetries: r.rnrRetries,
+		Attr: attr, Una: r.una, Next: r.nxt, Max: r.max, Retries: r.retries, RNRRetries: r.rnrRetries,
 		WaitsRNR: r.waiting, Deadline: r.deadline, HasDeadline: r.deadline != never, AnswersAwaited: r.answersDue,
 		Recvs: qp.rq.inspect(), Expected: rs.expected, MSN: rs.msn & 0xffffff, AnswersOwed: rs.due, Silent: rs.silent,
+	}
+	if qp.route != nil {
+		v.Window = min(qp.mostInFlight(), qp.route.window.Load()/qp.charge())
 	}
 	for i := r.head; i != r.tail; i++ {
 		w := r.wqe(i)

@@ -36,6 +36,7 @@ func connected(x, y *simnode, label uint32) (a, b *end) {
 	a, b = x.end(o), y.end(o)
 	a.connect(b)
 	b.connect(a)
+	a.qp.route.controller.window = 64 * waitMTU
 	a.proven()
 	return a, b
 }
@@ -163,7 +164,7 @@ func TestDeadPeerBehindAFullOutlet(t *testing.T) {
 func TestAcknowledgedUpToTheOutlet(t *testing.T) {
 	n, a, b := slowPair(t)
 	const taken = 7 // asks for an ACK: ackEvery
-	a.qp.req.window.packets = 4 * taken
+	a.qp.route.window.Store(4 * taken * waitMTU)
 	a.node.takesOnly(taken)
 	a.writeAll(b, 1)
 	n.settle()

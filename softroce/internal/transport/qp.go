@@ -153,7 +153,7 @@ func (qp *QP) reset() {
 	qp.leave()
 	qp.path, qp.mtu = nil, 0
 	qp.wake, qp.localMR, qp.cnpDue, qp.marks = false, nil, false, nil
-	qp.req.reset(qp.engine.cfg.Window)
+	qp.req.reset()
 	qp.dropBuffered()
 	qp.resp.reset()
 	qp.rq.head, qp.rq.count = 0, 0

@@ -187,7 +187,7 @@ func (qp *QP) answerToProbe(now time.Duration) {
 	qp.peerAnswered(now)
 	qp.probeAnswered()
 	if qp.repeatable() { // otherwise wait for a certain answer: this one may be an earlier probe's
-		qp.goBackOnce()
+		qp.goBackOnce(now)
 	}
 }
 
@@ -204,7 +204,7 @@ func (qp *QP) lostRequest(now time.Duration, seq int64) {
 	r := &qp.req
 	switch {
 	case !qp.recovers(), r.responder == goesBack:
-		if qp.goBackOnce() {
+		if qp.goBackOnce(now) {
 			qp.doubt()
 		}
 	case seq > r.una:
@@ -220,7 +220,7 @@ func (qp *QP) lostRequest(now time.Duration, seq int64) {
 func (qp *QP) lostResponse(now time.Duration, seq int64) {
 	switch {
 	case !qp.recovers():
-		qp.goBackOnce()
+		qp.goBackOnce(now)
 	case qp.req.wqe(qp.req.head).wr.Opcode == verbs.OpRDMARead:
 		first, _ := qp.chunkOf(seq)
 		qp.askBefore(first)

@@ -58,7 +58,6 @@ type requester struct {
 	answersDue        int       // answered requests that were sent since una and have no response yet
 	readPackets       int64     // READ response packets of all started requests
 	answeredStarted   int       // answered requests that are started and not complete
-	window            window
 	sinceAckReq       int
 	retries           uint8 // left before RETRY_EXC_ERR
 	rnrRetries        uint8
@@ -85,12 +84,12 @@ func (r *requester) init(c verbs.QPCap) {
 	}
 }
 
-func (r *requester) reset(maxWindow int) {
+func (r *requester) reset() {
 	for i := r.head; i != r.tail; i++ {
 		r.forgetBind(i)
 	}
 	r.paced.giveBack()
-	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, untaken: allTaken, window: newWindow(maxWindow)}
+	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, untaken: allTaken}
 	r.recovery.reset()
 }
 
@@ -129,7 +128,7 @@ func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 			r.cur++
 			continue
 		}
-		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits(now, w)) {
+		if qp.kind == verbs.RC && (r.nxt-r.una >= qp.mostInFlight() || qp.waits(now, w)) {
 			return qp.askLate()
 		}
 		if w.answered() && r.answersDue >= int(qp.attr.MaxRdAtomic) {
@@ -322,7 +321,7 @@ func (qp *QP) askLate() (o outgoing, ok bool) {
 func (qp *QP) asks(w *sendWQE, packets int, count int64, must bool, now time.Duration) bool {
 	r := &qp.req
 	r.sinceAckReq += packets
-	if !qp.spend(w, count) && !must && r.sinceAckReq < int(qp.ackEvery()) && r.nxt-r.una < r.window.packets {
+	if !qp.spend(w, count) && !must && r.sinceAckReq < int(qp.ackEvery()) && r.nxt-r.una < qp.mostInFlight() {
 		return false
 	}
 	r.sinceAckReq = 0

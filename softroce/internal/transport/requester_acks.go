@@ -142,7 +142,6 @@ func (qp *QP) progress(now time.Duration, before int64) {
 		qp.peerAnswered(now)
 		return
 	}
-	r.window.grow(r.una-before, max(r.nxt, r.una)-before)
 	qp.acked(now, r.una-before)
 	r.nxt = max(r.nxt, r.una)
 	r.retries, r.rnrRetries, r.starvedTimeouts, r.grown = qp.attr.RetryCnt, qp.attr.RNRRetry, 0, 0
@@ -227,13 +226,13 @@ func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
 
 // goBackOnce sends again from una, because a packet was lost. It goes back only once per una.
 // Later signs of the same loss are ignored, and then the timer decides. goBackOnce returns false for those.
-func (qp *QP) goBackOnce() bool {
+func (qp *QP) goBackOnce(now time.Duration) bool {
 	r := &qp.req
 	if r.wentBack == r.una {
 		return false
 	}
 	r.wentBack = r.una
-	r.window.loseAll(&r.trip)
+	qp.lostAll(now)
 	qp.goBack()
 	return true
 }
@@ -319,10 +318,7 @@ func (qp *QP) expire(now time.Duration) {
 	r.retries--
 	r.grown = min(qp.attr.RetryCnt-r.retries, patience)
 	r.wentBack = nowhere
-	if !qp.unproven() {
-		r.window.shrink()
-	}
-	qp.timedOut()
+	qp.timedOut(now)
 	switch {
 	case r.untaken != allTaken:
 		qp.setDeadline(now) // what waits here is not built again

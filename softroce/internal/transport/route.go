@@ -7,8 +7,8 @@
 //     in line then go on the ready list, in the order in which they came (advance). So the line is
 //     fair.
 //  3. A packet that leaves less room than a quantum asks for an ACK (fairqueue.go has an exception). So room always comes back.
-//  4. The window starts small and grows by what is acknowledged, up to Path.Flight. Losses shrink it
-//     if they are more than links lose without congestion.
+//  4. The congestion controller (controller.go) grows the window by what is acknowledged, up to Path.Flight. It shrinks
+//     it for marks, and for more losses than links have without congestion.
 //
 // A queue pair that has sent a few tail-loss probes without an answer gives its room back, so that a silent
 // peer cannot stop the others. silence.go has the rules of a peer that answers nobody. The response of a READ is charged like a request. It is also charged to this
@@ -54,6 +54,8 @@ type routeKey struct{ src, dst netip.Addr }
 
 // routeTable is an engine's routes.
 type routeTable struct {
+	most int64 // bytes: the limit of the window of a path without Flight
+
 	mu          sync.Mutex
 	routes      map[routeKey]*route
 	readCredits map[netip.Addr]*readCredit
@@ -68,7 +70,6 @@ func (qp *QP) join(p *Path) {
 	qp.leave()
 	if r := qp.engine.routes.use(p); r != nil {
 		qp.route, qp.vain = r, vain{}
-		qp.req.window.open()
 		qp.flight.join(&r.fairQueue, qp)
 		qp.reads.join(&r.readCredit.fairQueue, qp)
 	}
@@ -76,10 +77,13 @@ func (qp *QP) join(p *Path) {
 
 // use returns the route of a path, for one more user; nil if the path has none.
 func (t *routeTable) use(p *Path) *route {
-	if p == nil || p.Flight == 0 || p.Dst.IsMulticast() {
+	if p == nil || p.Dst.IsMulticast() {
 		return nil
 	}
-	key := routeKey{p.Src, p.Dst}
+	key, limit := routeKey{p.Src, p.Dst}, int64(p.Flight)
+	if limit == 0 {
+		limit = t.most
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.routes[key]
@@ -90,10 +94,10 @@ func (t *routeTable) use(p *Path) *route {
 			t.readCredits[p.Src] = in
 		}
 		in.routes++
-		in.window.Store(max(in.window.Load(), int64(p.Flight)))
+		in.window.Store(max(in.window.Load(), limit))
 		r = &route{key: key, readCredit: in}
 		r.quiet.Store(unproven)
-		r.controller.init(int64(p.Flight))
+		r.controller.init(limit)
 		r.window.Store(min(unprovenWindow*unprovenPacket, r.controller.window))
 		t.routes[key] = r
 	}
@@ -200,9 +204,12 @@ func (qp *QP) spend(w *sendWQE, packets int64) (last bool) {
 	return qp.flight.spend(packets * qp.charge())
 }
 
+// mostInFlight returns how many packets the queue pair may have in flight, however large the window is.
+func (qp *QP) mostInFlight() int64 { return int64(qp.engine.cfg.Window) }
+
 // ackEvery returns after how many packets the queue pair asks for an ACK: four times per window.
 func (qp *QP) ackEvery() int64 {
-	every := qp.req.window.packets / 4
+	every := qp.mostInFlight() / 4
 	if r := qp.route; r != nil {
 		every = min(every, r.quantum()/int64(qp.mtu))
 	}
@@ -265,13 +272,20 @@ func (qp *QP) acked(now time.Duration, packets int64) {
 
 // lost notes that one packet was lost, and only that packet is sent again.
 func (qp *QP) lost(now time.Duration) {
-	r := qp.route
-	if r == nil {
-		qp.req.window.lose()
-		return
+	if r := qp.route; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.controller.lost(now, qp.req.trip.mean, int64(qp.mtu))
+		r.adjust()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.controller.lost(now, qp.req.trip.mean, int64(qp.mtu))
-	r.adjust()
+}
+
+// lostAll notes that a packet was lost, and all packets behind it are sent again.
+func (qp *QP) lostAll(now time.Duration) {
+	if r := qp.route; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.controller.lostAll(now, &qp.req.trip, int64(qp.mtu))
+		r.adjust()
+	}
 }

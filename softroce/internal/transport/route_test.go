@@ -165,7 +165,6 @@ func TestBurstsOfAQuantum(t *testing.T) {
 	r.window.Store(flight)
 	r.spent.Store(flight) // so each gets in line
 	for i, a := range as {
-		a.qp.req.window.packets = reorderReach
 		for range 8 {
 			a.write(bs[i], 64<<10)
 		}

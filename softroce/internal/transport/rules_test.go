@@ -69,7 +69,7 @@ func TestAckReq(t *testing.T) {
 	a.send(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 40<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	net.settle()
 	for i, p := range w.packets {
-		if want := (i+1)%(initialWindow/4) == 0 || i == 39; p.BTH().AckReq() != want {
+		if want := (i+1)%(firstWindow/1024/4) == 0 || i == 39; p.BTH().AckReq() != want {
 			t.Errorf("packet %d of %d: AckReq %v", i, len(w.packets), !want)
 		}
 	}

@@ -106,7 +106,7 @@ func (qp *QP) requestsAlike() (packet.Opcode, int64) {
 	if !w.started || w.failed != verbs.WCSuccess || w.answered() || w.wr.Flags&verbs.SendInline != 0 || r.nxt <= w.first {
 		return 0, 0
 	}
-	n := min(w.end()-1-r.nxt, r.una+r.window.packets-r.nxt, qp.ackEvery()-int64(r.sinceAckReq))
+	n := min(w.end()-1-r.nxt, r.una+qp.mostInFlight()-r.nxt, qp.ackEvery()-int64(r.sinceAckReq))
 	if qp.route != nil {
 		if qp.route.is(silent) {
 			return 0, 0

@@ -98,10 +98,10 @@ func TestRunLengths(t *testing.T) {
 		t.Errorf("%d packets before an ACK", n)
 	}
 	a.qp.resp.ackDue = false
-	if n := built(0, 64); n != initialWindow/4-4 {
+	if n := built(0, 64); n != firstWindow/1024/4-4 {
 		t.Errorf("%d packets, want all until one asks for an ACK", n)
 	}
-	if n := built(0, 64); n != 20-initialWindow/4-1 {
+	if n := built(0, 64); n != 20-firstWindow/1024/4-1 {
 		t.Errorf("%d packets, want all but the last", n)
 	}
 	if n := built(0, 64); n != 0 {

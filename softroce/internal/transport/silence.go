@@ -28,6 +28,8 @@ const (
 	// unprovenPacket is the charge for a packet before the peer's first answer, whatever the path MTU: packets
 	// are counted then.
 	unprovenPacket = 4096
+	unprovenWindow = 4 // packets until the first answer
+	unprovenResend = 1 // the same, after a timeout
 )
 
 // silence is what a route knows of its peer's answers.
@@ -88,13 +90,16 @@ func (qp *QP) tailProbed(now time.Duration) {
 	}
 }
 
-// timedOut notes an ACK timeout.
-func (qp *QP) timedOut() {
+// timedOut notes an ACK timeout. A peer that answers the tail-loss probes is alive, so the path is full.
+func (qp *QP) timedOut(now time.Duration) {
 	if r := qp.route; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.unanswered(); r.is(unproven) {
 			qp.req.tailProbes = 0
+		} else if qp.req.tailProbes < probedInVain {
+			r.controller.cut(now, qp.req.trip.mean, 0.5, leastWindow*int64(qp.mtu))
+			r.adjust()
 		}
 	}
 }

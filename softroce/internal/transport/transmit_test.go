@@ -92,6 +92,7 @@ func TestBurstOfSeveral(t *testing.T) {
 		a, b := from.end(o), y.end(o)
 		a.connect(b)
 		b.connect(a)
+		a.proven()
 		a.write(b, 100)
 	}
 	for y.engine.Counter(RxPackets) < 12 && n.step(never-1) {
@@ -135,6 +136,7 @@ func TestBurstsOfShards(t *testing.T) {
 		a, b := x.end(o), y.end(o)
 		a.connect(b)
 		b.connect(a)
+		a.proven()
 		a.write(b, 100)
 	}
 	for y.engine.Counter(RxPackets) < qps && n.step(never-1) {
