@@ -63,11 +63,11 @@ func (qp *QP) notified(now time.Duration, d *Datagram) {
 	switch qp.kind {
 	case verbs.RC, verbs.UC:
 		if qp.congested(now); qp.route != nil {
-			qp.route.rate.Congested(now)
+			qp.route.pacer.congested(now)
 		}
 	default:
 		if r := qp.engine.routes.find(d.Dst, d.Src); r != nil {
-			r.rate.Congested(now)
+			r.pacer.congested(now)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (qp *QP) congested(now time.Duration) {
 	if r := qp.route; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.controller.congested(now, qp.req.trip.mean, int64(qp.mtu))
+		r.controller.congested(now, qp.req.trip.mean, leastWindow*int64(qp.mtu))
 		r.adjust()
 	}
 }

@@ -112,11 +112,11 @@ func TestController(t *testing.T) {
 			t.Fatalf("the window grows from %d to %d in a round trip, want twice as much", before, l.window)
 		}
 	}
-	l.congested(trip, trip, mtu)
+	l.congested(trip, trip, leastWindow*mtu)
 	if l.window != limit/2 || l.threshold != l.window {
 		t.Errorf("the first mark leaves %d bytes, want half", l.window)
 	}
-	l.congested(trip+trip/2, trip, mtu)
+	l.congested(trip+trip/2, trip, leastWindow*mtu)
 	if l.window != limit/2 {
 		t.Error("a second mark in the same round trip cuts again")
 	}
@@ -126,10 +126,10 @@ func TestController(t *testing.T) {
 		t.Errorf("after the cut the window grows by %d bytes per round trip, want one packet", l.window-before)
 	}
 	for now = 2 * trip; now < 200*trip; now += 20 * trip { // one mark in twenty round trips
-		l.congested(now, trip, mtu)
+		l.congested(now, trip, leastWindow*mtu)
 	}
 	before = l.window
-	l.congested(now, trip, mtu)
+	l.congested(now, trip, leastWindow*mtu)
 	if cut := 1 - float64(l.window)/float64(before); cut <= 0 || cut > 0.1 {
 		t.Errorf("rare marks cut %.2f of the window, want a few percent", cut)
 	}

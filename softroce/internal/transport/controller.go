@@ -109,8 +109,8 @@ func (c *controller) cut(now, trip time.Duration, part float64, least int64) {
 }
 
 // congested notes that packets were marked. The more of the last round trips had marks, the more is cut.
-func (c *controller) congested(now, trip time.Duration, mtu int64) {
-	if trip == 0 || now-c.markedAt < trip {
+func (c *controller) congested(now, trip time.Duration, least int64) {
+	if trip == 0 || c.markedAt != 0 && now-c.markedAt < trip {
 		return
 	}
 	if c.markedAt != 0 { // the first mark finds the initial share
@@ -119,5 +119,5 @@ func (c *controller) congested(now, trip time.Duration, mtu int64) {
 	}
 	c.marks += (1 - c.marks) * markMemory
 	c.markedAt = now
-	c.cut(now, trip, 1-c.marks/2, leastWindow*mtu)
+	c.cut(now, trip, 1-c.marks/2, least)
 }

@@ -76,7 +76,7 @@
 // Each queue pair has a lock. Posting, receiving, transmitting and timers of one queue pair
 // exclude each other; those of different queue pairs do not. A goroutine takes further locks in
 // this order: the queue pair's, the SRQ's, the CQ's, the window's, the region's (for reading,
-// while it copies bytes), then those of the keys, the table of routes, the fair queues, the rate, the outlet, the ready
+// while it copies bytes), then those of the keys, the table of routes, the fair queues, the outlet, the ready
 // list and the timers. Callbacks run under these locks.
 //
 // # Differences from rxe

@@ -14,6 +14,7 @@ type fairQueue struct {
 	spent  atomic.Int64 // charges and quanta
 	window atomic.Int64 // the limit of spent
 	length atomic.Int32 // of the line
+	timed  bool         // the first in line asks when there is room (paced.go), so it must know that it is the first
 
 	mu          sync.Mutex
 	first, last *flow // in line
@@ -85,10 +86,16 @@ func (f *flow) hasQuantum() bool { return f.of.length.Load() > 0 && f.quantum.Lo
 // less than a quantum. If ACKs may be few and the flow holds most of what is spent, enough comes back with those that it has asked for.
 func (f *flow) spend(n int64) (last bool) {
 	f.charged += n
-	used := min(n, f.quantum.Load())
-	quantum, window := f.quantum.Add(-used), f.of.window.Load()
-	left := window - f.of.spent.Add(n-used) + quantum
+	window := f.of.window.Load()
+	left := window - f.use(n) + f.quantum.Load()
 	return left <= 0 || left < f.of.quantum() && (!f.qp.mayAskLess() || 2*f.charged < window)
+}
+
+// use takes bytes from the quantum, or from the room. It returns what is spent now.
+func (f *flow) use(n int64) (spent int64) {
+	used := min(n, f.quantum.Load())
+	f.quantum.Add(-used)
+	return f.of.spent.Add(n - used)
 }
 
 // packets returns how many packets of n bytes may be spent now, at most until one asks for an ACK.
@@ -176,4 +183,7 @@ func (s *fairQueue) remove(f *flow) {
 	}
 	f.next, f.in = nil, false
 	s.length.Add(-1)
+	if s.timed && before == nil && s.first != nil {
+		s.first.qp.engine.ready.add(s.first.qp)
+	}
 }

@@ -46,8 +46,8 @@ func (qp *QP) check(tb testing.TB) {
 		tb.Errorf("packet %d is expected, and the buffered ones are %v", qp.resp.expected, qp.resp.reorder.packets)
 	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
 		tb.Error("packets in flight and no deadline")
-	case r.paced.sent != 0 || r.paced.allowed < 0 || r.paced.allowed > 0 && !qp.canSend():
-		tb.Errorf("%d bytes sent are not reported; %d are allowed in %v", r.paced.sent, r.paced.allowed, qp.attr.State)
+	case qp.paced.to != nil && qp.kind != verbs.RC && !qp.canSend():
+		tb.Errorf("the queue pair may wait for a rate in %v; its quantum is %d", qp.attr.State, qp.paced.quantum.Load())
 	}
 }
 

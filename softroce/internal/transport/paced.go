@@ -1,7 +1,9 @@
-// Paced senders: UC and UD obey the rate of their route (package pace), because they have no window. So do the READ
-// responses of RC, because the requester decides how much is asked for: hardware and rdma_rxe ask for all at once.
-// A requester that must wait does so until a deadline, as for an RNR NAK. A responder sends no answers meanwhile, because
-// answers are sent in order, but its queue pair may send requests.
+// Pacing: UC, UD and long READ responses of RC have no acknowledgements. After the first CNP they obey the same congestion
+// controller as a window, and wait in the same fair queue. Their packets count as in flight until the rate has let
+// them leave: a window per usualTrip. So the window is a rate. Without CNPs there is no limit.
+//
+// A queue pair that waits is in line. The first in line asks again when its quantum may have come, the others when they are the
+// first. A responder sends no answers meanwhile, because answers are sent in order, but its queue pair may send requests.
 //
 // A queue pair of UD sends in order. So it waits with all its messages, though the next one may go to
 // another address.
@@ -10,96 +12,149 @@
 
 package transport
 
-import (
-	"time"
+import "time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/pace"
+const (
+	// pacedStep is the growth of the window per usualTrip, in bytes. With a larger one, more packets are lost (make
+	// simulate RUN=incast-u).
+	pacedStep = 2048
+	// leastPaced is the lowest rate: 1.25 MB/s, in bytes per usualTrip.
+	leastPaced = 100
+	// lateness is how late a sender may be and still send what it missed, in usualTrips: timers are late by up to a millisecond.
+	lateness = 12
+	// askAgain is the longest time after which the first in line asks again, because the rate may grow.
+	askAgain = 100 * time.Microsecond
+	// unusedFor is the time without use after which the limit is forgotten.
+	unusedFor = 10 * time.Millisecond
 )
 
-// paced is what a requester of UC or UD, or a responder of RC, may send.
-type paced struct {
-	to      *route // of the packets being sent; may be nil
-	turn    pace.Turn
-	allowed int32 // bytes that may leave when the turn comes
-	sent    int32 // bytes sent that the route does not know of
-	waits   bool  // the turn has not come yet
+// pacer is the rate to one address.
+type pacer struct {
+	fairQueue                // spent is below 0 after a pause: see lateness
+	controller controller    // guarded by the fair queue's lock, like the rest
+	at         time.Duration // packets have left until then
+	cnpAt      time.Duration
+	waitedAt   time.Duration // with a window below its limit
 }
 
-// waitForRate returns true if the next packet, of size bytes, must wait. The requester then waits.
-func (qp *QP) waitForRate(now time.Duration, w *sendWQE, size int) bool {
-	to := qp.route
-	if w.route != nil {
-		to = w.route
-	}
-	at := qp.req.paced.wait(now, to, size, &qp.engine.counters)
-	if at <= now {
-		return false
-	}
-	qp.req.waiting, qp.req.deadline = true, at
-	return true
+// pacedFlow is a queue pair's part in the rate of a route.
+type pacedFlow struct {
+	flow
+	to      *route        // of the packets being sent; may be nil
+	waiting bool          // in line since the last packet
+	asked   bool          // in line in the last fill
+	resumes time.Duration // when it asks again; never: it is not the first in line
 }
 
-// waitToRespond returns true if the next packet of a READ response, of size bytes, must wait. The responder then waits.
-func (qp *QP) waitToRespond(now time.Duration, size int) bool {
-	rs := &qp.resp
-	rs.resumes = never
-	if at := rs.paced.wait(now, qp.route, size, &qp.engine.counters); at > now {
-		rs.resumes = at
+func (p *pacer) init(limit int64) { p.timed, p.controller.limit = true, limit }
+
+// congested obeys a CNP.
+func (p *pacer) congested(now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pass(now)
+	if p.window.Load() == 0 {
+		p.controller.init(p.controller.limit)
+		p.at = now
+		p.spent.Store(0)
 	}
-	return rs.resumes != never
+	p.cnpAt = now
+	p.controller.congested(now, usualTrip, leastPaced)
+	p.window.Store(p.controller.window)
 }
 
-// wait returns when to ask again whether the next packet, of size bytes, may be sent to a route. It may be sent if that
-// time is now.
-func (p *paced) wait(now time.Duration, to *route, size int, c *counters) time.Duration {
-	if p.to != to {
-		p.left(now)
-		p.giveBack()
-		p.to = to
+// limited reports whether the rate has a limit now.
+func (p *pacer) limited() bool { return p.window.Load() > 0 }
+
+// pass lets packets leave until now. It forgets a limit that nobody needs. The caller holds the lock.
+func (p *pacer) pass(now time.Duration) {
+	c := &p.controller
+	left := int64(float64(c.window) * float64(now-p.at) / float64(usualTrip))
+	switch spent := p.spent.Load(); {
+	case !p.limited() || left <= 0:
+	case now-max(p.cnpAt, p.waitedAt) > unusedFor:
+		p.window.Store(0)
+	default:
+		p.at += time.Duration(float64(left) / float64(c.window) * float64(usualTrip))
+		p.spent.Add(-min(left, spent+lateness*c.window))
+		if p.length.Load() > 0 {
+			spent = c.window
+		}
+		if now-p.cnpAt >= usualTrip { // otherwise many senders at their lowest rate would all grow
+			c.acked(left, pacedStep, spent, usualTrip)
+			p.window.Store(c.window)
+		}
 	}
-	if to == nil || !to.rate.Limited() {
-		p.waits = false
-		return now
+}
+
+// waitsFor returns true if the next packet, which goes to a route, must wait for the rate. The queue pair is then in line.
+func (qp *QP) waitsFor(now time.Duration, to *route) bool {
+	f := &qp.paced
+	if f.to != to {
+		f.leave()
+		if f.to = to; to != nil {
+			f.join(&to.pacer.fairQueue, qp)
+		}
 	}
-	asked := p.waits
-	if int(p.allowed) < size {
-		turn, allowed := to.rate.Reserve(now, size)
-		p.turn, p.allowed, p.waits = turn, p.allowed+int32(allowed), true
+	switch {
+	case to == nil || f.quantum.Load() > 0:
+	case to.pacer.limited():
+		to.pacer.mu.Lock()
+		to.pacer.pass(now)
+		to.pacer.mu.Unlock()
+		to.pacer.advance()
+		if f.waits() {
+			f.askLater(now)
+			return true
+		}
+	case f.waiting:
+		f.stop()
 	}
-	if !p.waits {
-		return now
+	f.waiting = false
+	return false
+}
+
+// end gives back what is left of the quantum, because the queue pair has no more to send now, unless it waits.
+func (f *pacedFlow) end() {
+	switch {
+	case f.asked:
+	case f.waiting:
+		f.stop()
+		f.waiting = false
+	default:
+		f.endQuantum()
 	}
-	at := to.rate.When(now, p.turn)
-	if at <= now {
-		p.waits = false
-	} else if !asked {
-		c.add(RateWaits, 1)
+}
+
+// askLater sets the time at which the flow asks again, if it is the first in line.
+func (f *pacedFlow) askLater(now time.Duration) {
+	p := &f.to.pacer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !f.waiting {
+		f.qp.engine.counters.add(RateWaits, 1)
 	}
-	return at
+	f.waiting, f.asked, f.resumes = true, true, never
+	if p.controller.window < p.controller.limit {
+		p.waitedAt = now
+	}
+	if p.first == &f.flow {
+		missing := p.spent.Load() + p.quantum() - p.window.Load()
+		f.resumes = now + min(max(time.Duration(float64(missing)/float64(p.window.Load())*float64(usualTrip)), 1), askAgain)
+	}
 }
 
 // built notes that a packet was built.
-func (p *paced) built(size int) {
-	p.sent += int32(size)
-	p.use(size)
+func (f *pacedFlow) built(size int) {
+	if f.to != nil && f.to.pacer.limited() {
+		f.use(int64(size))
+	}
 }
 
-// use takes a packet's bytes from those that may leave.
-func (p *paced) use(size int) { p.allowed = max(0, p.allowed-int32(size)) }
-
-// left reports to the route how much was sent.
-func (p *paced) left(now time.Duration) {
-	if p.sent > 0 && p.to != nil {
-		p.to.rate.Sent(now, int(p.sent))
+// leave ends the wait, and gives back what the flow does not send.
+func (f *pacedFlow) leave() {
+	if f.to != nil {
+		f.flow.leave()
 	}
-	p.sent = 0
-}
-
-// giveBack returns to the route the bytes that the queue pair has reserved and does not send. Others need not wait for
-// these bytes then.
-func (p *paced) giveBack() {
-	if p.allowed > 0 {
-		p.to.rate.Return(int(p.allowed))
-	}
-	p.allowed, p.waits = 0, false
+	f.to, f.waiting, f.asked, f.resumes = nil, false, false, never
 }

@@ -19,7 +19,7 @@ func (e *end) slowly(done func() bool, peers ...*end) {
 	n.tb.Helper()
 	for limit := n.now + time.Second; !done() && n.now < limit; {
 		for _, peer := range peers {
-			e.node.engine.routes.find(e.node.addr, peer.node.addr).rate.Congested(n.now)
+			e.node.engine.routes.find(e.node.addr, peer.node.addr).pacer.congested(n.now)
 		}
 		if !n.step(n.now + cnpPause) {
 			n.now += cnpPause
@@ -32,7 +32,7 @@ func (e *end) slow(peer *end) {
 	n := e.node.net
 	for range 100 {
 		n.now += cnpPause
-		e.node.engine.routes.find(e.node.addr, peer.node.addr).rate.Congested(n.now)
+		e.node.engine.routes.find(e.node.addr, peer.node.addr).pacer.congested(n.now)
 	}
 }
 
@@ -118,13 +118,13 @@ func TestIdleHasNoCredit(t *testing.T) {
 			ah = a.ah(b)
 		}
 		a.stream(b, ah, 500)
-		a.node.engine.routes.find(a.node.addr, b.node.addr).rate.Congested(n.now)
+		a.node.engine.routes.find(a.node.addr, b.node.addr).pacer.congested(n.now)
 		a.stream(b, ah, 100)
 		if a.node.engine.Counter(RateWaits) == 0 {
 			t.Fatal("nothing had to wait")
 		}
-		if p := &a.qp.req.paced; p.allowed != 0 || p.waits {
-			t.Errorf("%v: an idle queue pair may send %d bytes; it waits: %v", kind, p.allowed, p.waits)
+		if p := &a.qp.paced; p.quantum.Load() != 0 || p.in {
+			t.Errorf("%v: an idle queue pair may send %d bytes; it waits: %v", kind, p.quantum.Load(), p.in)
 		}
 	}
 }
@@ -133,19 +133,19 @@ func TestIdleHasNoCredit(t *testing.T) {
 func TestDrainedHasNoCredit(t *testing.T) {
 	n, a, b := pacedPair(t, verbs.UC)
 	a.stream(b, nil, 500)
-	a.node.engine.routes.find(a.node.addr, b.node.addr).rate.Congested(n.now)
-	p, done := &a.qp.req.paced, a.completed(20)
+	a.node.engine.routes.find(a.node.addr, b.node.addr).pacer.congested(n.now)
+	p, done := &a.qp.paced, a.completed(20)
 	for range 40 {
 		a.write(b, 1000)
 	}
 	n.run(time.Second, done)
-	if p.allowed == 0 {
+	if p.quantum.Load() == 0 && !p.in {
 		t.Fatal("nothing is allowed")
 	}
 	a.modify(qpstate.Attr{State: qpstate.SQD}, 0)
 	n.settle()
-	if p.allowed != 0 || p.waits {
-		t.Errorf("a drained queue pair may send %d bytes; it waits: %v", p.allowed, p.waits)
+	if p.quantum.Load() != 0 || p.in {
+		t.Errorf("a drained queue pair may send %d bytes; it waits: %v", p.quantum.Load(), p.in)
 	}
 	a.modify(qpstate.Attr{State: qpstate.RTS}, 0)
 	n.run(time.Second, func() bool { return a.qp.req.head == a.qp.req.tail })

@@ -111,11 +111,11 @@ func TestForeignCNPForUD(t *testing.T) {
 		stranger := &end{node: &simnode{addr: netip.MustParseAddr("fd00::bad")}}
 		a.inject(stranger, packet.CongestionNotification, 0, cnpPayload, nil)
 		r := a.node.engine.routes.find(a.node.addr, b.node.addr)
-		if r.rate.Limited() || len(a.node.engine.routes.routes) != routes {
+		if r.pacer.limited() || len(a.node.engine.routes.routes) != routes {
 			t.Errorf("%v: a stranger's CNP was obeyed", kind)
 		}
 		a.inject(b, packet.CongestionNotification, 0, cnpPayload, nil)
-		if !r.rate.Limited() {
+		if !r.pacer.limited() {
 			t.Errorf("%v: the peer's CNP was not obeyed", kind)
 		}
 	}
@@ -130,7 +130,7 @@ func TestHandlePerDatagram(t *testing.T) {
 	_ = ah.Close()
 	a.inject(b, packet.CongestionNotification, 0, cnpPayload, nil)
 	ah = a.ah(b)
-	a.stream(b, ah, 10)
+	a.stream(b, ah, 100)
 	_ = ah.Close()
 	table := &a.node.engine.routes
 	if a.node.engine.Counter(RateWaits) == 0 || len(table.routes) != 1 {
@@ -303,7 +303,6 @@ func TestPacedAllocatesNothing(t *testing.T) {
 		var buf [packet.MaxPacket]byte
 		now := n.now
 		r := a.node.engine.routes.find(a.node.addr, b.node.addr)
-		w := &sendWQE{route: r}
 		if allocs := testing.AllocsPerRun(100, func() {
 			now += cnpPause
 			b.qp.mu.Lock()
@@ -317,10 +316,8 @@ func TestPacedAllocatesNothing(t *testing.T) {
 			b.qp.mu.Unlock()
 			a.qp.mu.Lock()
 			a.qp.notified(now, &Datagram{Src: b.node.addr, Dst: a.node.addr})
-			a.qp.waitForRate(now, w, 1000)
-			a.qp.req.waiting, a.qp.req.deadline = false, never
-			a.qp.req.paced.built(1000)
-			a.qp.req.paced.left(now)
+			a.qp.waitsFor(now, r)
+			a.qp.paced.built(1000)
 			a.qp.mu.Unlock()
 		}); allocs != 0 {
 			t.Errorf("%v: %v allocations per CNP", kind, allocs)

@@ -80,7 +80,7 @@ func TestFirstMark(t *testing.T) {
 		var c controller
 		c.init(1 << 20)
 		before := c.window
-		c.congested(at, 80*time.Microsecond, 4096)
+		c.congested(at, 80*time.Microsecond, leastWindow*4096)
 		if share := float64(c.window) / float64(before); share < 0.45 || share > 0.55 {
 			t.Errorf("a first mark at %v leaves %.2f of the window", at, share)
 		}

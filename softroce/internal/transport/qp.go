@@ -46,6 +46,7 @@ type QP struct {
 	alarmIndex int        // guarded by the timers' lock
 	flight     flow       // of the route: the bytes in flight
 	reads      flow       // of the read credit: the READ responses among them
+	paced      pacedFlow  // of the rate: UC, UD and READ responses; its other fields are guarded by mu
 	stopped    *Outlet    // that had no room in the last fill, or nil; guarded by the hold
 	inLine     *flow      // the one of these two that the last fill found in line, or nil; guarded by mu
 
@@ -140,7 +141,7 @@ func (qp *QP) unlock() {
 		qp.wake = false
 		qp.engine.ready.add(qp)
 	}
-	if at := min(qp.req.deadline, qp.req.tailProbe, qp.resp.waits, qp.resp.resumes); at < qp.alarm && !qp.closed {
+	if at := min(qp.req.deadline, qp.req.tailProbe, qp.resp.waits, qp.paced.resumes); at < qp.alarm && !qp.closed {
 		qp.alarm = at
 		qp.engine.timers.set(qp, at)
 	}
@@ -151,6 +152,7 @@ func (qp *QP) unlock() {
 func (qp *QP) reset() {
 	qp.attr = qpstate.Attr{State: qpstate.Reset, Cap: qp.cap, PathMTU: qpstate.MTU256, PortNum: portNum}
 	qp.leave()
+	qp.paced.leave()
 	qp.path, qp.mtu = nil, 0
 	qp.wake, qp.localMR, qp.cnpDue, qp.marks = false, nil, false, nil
 	qp.req.reset()
@@ -307,7 +309,7 @@ func (qp *QP) fail(refused refusal) {
 	qp.resp.refused = refused
 	qp.cnpDue, qp.marks = false, nil
 	qp.waitIsOver()
-	qp.resp.paced.giveBack()
+	qp.paced.leave()
 	qp.dropBuffered()
 	qp.flushSends()
 	qp.flushRecvs()

@@ -64,12 +64,11 @@ type requester struct {
 	starvedTimeouts   uint8 // ACK timeouts since una has moved that did not count
 	grown             uint8 // how far the ACK timeout has grown, as a power of two
 	wentBack          int64 // value of una at the last goBackOnce
-	waiting           bool  // until deadline: the RNR timer that the peer asked for, a pause while it has no room (ud.go), or its rate (paced.go)
+	waiting           bool  // until deadline: the RNR timer that the peer asked for, or a pause while it has no room (ud.go)
 	deadline          time.Duration
 	asking            bool // packets were in flight since the deadline was set; otherwise it began in line
 	draining          bool // in SQD with requests in flight
 	notifyWhenDrained bool
-	paced             paced
 	recovery
 }
 
@@ -88,7 +87,6 @@ func (r *requester) reset() {
 	for i := r.head; i != r.tail; i++ {
 		r.forgetBind(i)
 	}
-	r.paced.giveBack()
 	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, untaken: allTaken}
 	r.recovery.reset()
 }
@@ -135,12 +133,20 @@ func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 			return o, false
 		}
 		o = qp.requestPacket(w, r.nxt)
-		if qp.kind != verbs.RC && (qp.waitForRate(now, w, o.size()) || first && qp.waitForRoom(now, w, o.path)) {
+		if qp.kind != verbs.RC && (qp.waitsFor(now, qp.routeOf(w)) || first && qp.waitForRoom(now, w, o.path)) {
 			return o, false
 		}
 		return o, true
 	}
 	return o, false
+}
+
+// routeOf returns the route of a request; nil if it has none.
+func (qp *QP) routeOf(w *sendWQE) *route {
+	if w.route != nil {
+		return w.route
+	}
+	return qp.route
 }
 
 // start numbers the packets of a work request. It returns false if the request must wait or
@@ -274,7 +280,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 	r.nxt += count
 	r.max = max(r.max, r.nxt)
 	if qp.kind != verbs.RC {
-		r.paced.built(len(p.Bytes()))
+		qp.paced.built(len(p.Bytes()))
 		r.una = r.nxt
 		qp.retire()
 		return true
@@ -443,7 +449,7 @@ func (qp *QP) flushSends() {
 		qp.flight.stop()
 		qp.reads.stop()
 	}
-	r.paced.giveBack()
+	qp.paced.leave()
 	r.cur, r.nxt, r.una = r.head, r.max, r.max
 	r.answersDue, r.answeredStarted = 0, 0
 	r.waiting, r.draining, r.deadline, r.tailProbe = false, false, never, never

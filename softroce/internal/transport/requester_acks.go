@@ -274,16 +274,16 @@ func (qp *QP) ackTimeout() time.Duration {
 	return max(qpstate.ACKTimeout(qp.attr.Timeout), minTimeout) << qp.req.grown
 }
 
-// expire handles an expired deadline: the end of an ACK's or a response's wait, of an RNR wait or of a wait for room or a
-// rate, a tail-loss probe, or an ACK timeout. RETRY_CNT is the number of retries. As in hardware, 7 is not
+// expire handles an expired deadline: the end of an ACK's or a response's wait, of a wait for RNR, for room or for a rate,
+// a tail-loss probe, or an ACK timeout. RETRY_CNT is the number of retries. As in hardware, 7 is not
 // special; in rxe it means no limit.
 func (qp *QP) expire(now time.Duration) {
 	r := &qp.req
 	if now >= qp.resp.waits {
 		qp.waitIsOver()
 	}
-	if now >= qp.resp.resumes {
-		qp.resp.resumes, qp.wake = never, true
+	if now >= qp.paced.resumes {
+		qp.paced.resumes, qp.wake = never, true
 	}
 	if now >= r.tailProbe && qp.canSend() {
 		qp.probeTail(now)

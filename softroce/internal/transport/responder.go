@@ -33,14 +33,11 @@ type responder struct {
 	refused   refusal // in ERR: the NAK that ended the queue pair, if any
 	reorder   reorderBuffer
 	answers
-	resumes time.Duration // when it asks again whether it may respond; never: it does not wait
-	paced   paced         // READ responses
 }
 
 func (rs *responder) reset() {
-	rs.paced.giveBack()
 	*rs = responder{recv: recvWQE{sgl: rs.recv.sgl[:0]}}
-	rs.waits, rs.resumes = never, never
+	rs.waits = never
 }
 
 // sequence extends the packet's PSN to the count that is nearest to the expected one.

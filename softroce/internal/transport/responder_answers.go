@@ -201,7 +201,7 @@ func (qp *QP) nextAnswer(now time.Duration) (o outgoing, ok bool) {
 		place = packet.PlaceOf(s.at == s.first, off+o.payload == s.until)
 	}
 	o.opcode = s.operation.Response(place)
-	return o, !qp.isLong(s) || !qp.waitToRespond(now, o.size())
+	return o, !qp.isLong(s) || !qp.waitsFor(now, qp.route)
 }
 
 // isLong reports whether a slot's response obeys the route's rate. Shorter ones do not: a requester of this package asks for
@@ -238,7 +238,9 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 			qp.lostRegion(s)
 			return false
 		}
-		qp.resp.paced.use(len(p.Bytes()))
+		if qp.isLong(s) {
+			qp.paced.built(len(p.Bytes()))
+		}
 		s.at++
 		ends = p.Opcode().EndsMessage()
 	} else if h := p.AtomicAckETH(); h != nil {
@@ -254,7 +256,7 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 	if ends {
 		s.due = false
 		if a.due--; a.due == 0 {
-			qp.resp.paced.giveBack()
+			qp.paced.end()
 		}
 	}
 	return true

@@ -14,7 +14,7 @@
 // peer cannot stop the others. silence.go has the rules of a peer that answers nobody. The response of a READ is charged like a request. It is also charged to this
 // side's receive buffer (readCredit), because the responses of many peers meet there.
 //
-// UC and UD have no window, and neither have the responses of READs. A route has a rate for them (paced.go).
+// UC, UD and the responses of long READs have a window of their own, which time opens (paced.go).
 //
 // A route has its own lock, which is taken after a queue pair's. The ready list's comes after it. What queue
 // pairs share, and how they wait for it, is in fairqueue.go.
@@ -27,7 +27,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/pace"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -39,7 +38,7 @@ type route struct {
 	users      int // queue pairs of RC and UC, and address handles; guarded by the table's lock
 	readCredit *readCredit
 	controller controller // guarded by the fair queue's lock
-	rate       pace.Rate  // of UC, UD and READ responses
+	pacer      pacer      // of UC, UD and READ responses
 }
 
 // readCredit is this side's receive buffer. All READs from one of this side's addresses share it. The sum of the
@@ -96,6 +95,7 @@ func (t *routeTable) use(p *Path) *route {
 		in.routes++
 		in.window.Store(max(in.window.Load(), limit))
 		r = &route{key: key, readCredit: in}
+		r.pacer.init(limit)
 		r.quiet.Store(unproven)
 		r.controller.init(limit)
 		r.window.Store(min(unprovenWindow*unprovenPacket, r.controller.window))
@@ -167,16 +167,13 @@ func (qp *QP) waits(now time.Duration, w *sendWQE) bool {
 	return qp.inLine != nil
 }
 
-// endQuanta gives back what is left of the queue pair's quanta, because the queue pair has no more to send now. It gives
-// back what the rate allowed only if no message is under way: a queue pair that waits for the rate keeps its turn.
+// endQuanta gives back what is left of the queue pair's quanta, because the queue pair has no more to send now.
 //
 // A queue pair that waits for the route keeps the receive buffer's room for a burst. Otherwise it could wait
 // forever: when it has one quantum, the other one would be over. Before the peer's first answer it may wait for long, so it
 // keeps nothing.
 func (qp *QP) endQuanta() {
-	if q := &qp.req; q.cur == q.tail || !q.wqe(q.cur).started {
-		q.paced.giveBack()
-	}
+	qp.paced.end()
 	switch {
 	case qp.route == nil:
 	case qp.inLine == &qp.flight && !qp.unproven():

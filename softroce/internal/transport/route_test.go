@@ -133,6 +133,30 @@ func TestSilentForLong(t *testing.T) {
 	}
 }
 
+// TestTimeoutsShrinkTheWindow checks that ACK timeouts shrink the window if nobody at the address answers, and not if only
+// one queue pair there is gone.
+func TestTimeoutsShrinkTheWindow(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		n, as, bs := shared(t, 2, 64<<10)
+		as[0].move(bs[0], verbs.OpRDMAWrite, 64<<10)
+		if gone {
+			bs[0].modify(qpstate.Attr{State: qpstate.Reset}, 0)
+		} else {
+			n.tap = func(*simnode, *simnode, []byte) bool { return false }
+		}
+		as[0].write(bs[0], 1024)
+		before := as[0].qp.route.window.Load()
+		for as[0].node.engine.Counter(Timeouts) < 2 && n.step(n.now+time.Second) {
+			if gone {
+				as[1].move(bs[1], verbs.OpRDMAWrite, 1024)
+			}
+		}
+		if after := as[0].qp.route.window.Load(); gone != (after >= before) {
+			t.Errorf("one queue pair is gone: %v; the window was %d bytes, and is %d", gone, before, after)
+		}
+	}
+}
+
 // TestWaitingForRoomIsNoTimeout lets a queue pair go back, and then wait for longer than its timeout for
 // room that another one uses.
 func TestWaitingForRoomIsNoTimeout(t *testing.T) {

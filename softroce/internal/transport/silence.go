@@ -90,14 +90,15 @@ func (qp *QP) tailProbed(now time.Duration) {
 	}
 }
 
-// timedOut notes an ACK timeout. A peer that answers the tail-loss probes is alive, so the path is full.
+// timedOut notes an ACK timeout. The path is full if the peer answers the tail-loss probes, or if nobody
+// at its address answers. Otherwise only the queue pair's peer is gone.
 func (qp *QP) timedOut(now time.Duration) {
 	if r := qp.route; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.unanswered(); r.is(unproven) {
 			qp.req.tailProbes = 0
-		} else if qp.req.tailProbes < probedInVain {
+		} else if qp.req.tailProbes < probedInVain || r.is(silent) {
 			r.controller.cut(now, qp.req.trip.mean, 0.5, leastWindow*int64(qp.mtu))
 			r.adjust()
 		}

@@ -141,6 +141,7 @@ func (o *Outbox) add(path *Path, n, segment, shard int) {
 func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	qp.mu.Lock()
 	defer qp.unlock()
+	qp.paced.asked = false
 	if qp.stopped = nil; qp.outlet().Full() {
 		qp.stopped = qp.outlet()
 		qp.wake, qp.inLine = false, nil
@@ -187,10 +188,6 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 		o.add(path, n, segment, shard)
 		o.parts = append(o.parts, qp.part(len(o.bursts)-1, first))
 		qp.requestsTurn = answers && qp.resp.due > 0
-	}
-	qp.req.paced.left(now)
-	if qp.kind == verbs.RC && qp.route != nil && segment > qp.mtu { // ACKs and short messages hardly count
-		qp.route.rate.Sent(now, n)
 	}
 	if answers {
 		qp.answering.Store(true)
