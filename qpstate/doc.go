@@ -29,6 +29,5 @@
 // # Examples
 //
 //	ExampleCheck    why a mask is wrong
-//	ExampleFprint   the table of one type
 //	ExampleMachine  moves, their masks, a refusal
 package qpstate

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"text/tabwriter"
 )
 
 // TestDocsHaveTheTable keeps docs/qp-states.md in step with the table. The page leaves out the moves to RESET and ERR,
@@ -16,11 +17,7 @@ func TestDocsHaveTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, typ := range Types() {
-		var table strings.Builder
-		if err := Fprint(&table, typ); err != nil {
-			t.Fatal(err)
-		}
-		shown := end.ReplaceAllString(table.String(), "")
+		shown := end.ReplaceAllString(table(typ), "")
 		if !strings.Contains(string(page), "```\n"+shown+"```\n") {
 			t.Errorf("docs/qp-states.md lacks, between lines of three backquotes:\n%s", shown)
 		}
@@ -28,6 +25,23 @@ func TestDocsHaveTheTable(t *testing.T) {
 }
 
 var end = regexp.MustCompile(`(?m)^[A-Z]+→(RESET|ERR) +- +-\n`)
+// table has one line per legal move of a type.
+func table(t Type) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	dash := func(m Mask) string {
+		if m == 0 {
+			return "-"
+		}
+		return m.Name()
+	}
+	fmt.Fprintf(w, "%s\tREQUIRED\tOPTIONAL\n", t.Name())
+	for _, move := range Transitions(t) {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", move.Name(), dash(move.Required), dash(move.Optional))
+	}
+	w.Flush()
+	return b.String()
+}
 
 // TestDocsExplainEveryBit checks that docs/qp-states.md has a row for each mask bit that
 // the three moves of a reliable connection require.

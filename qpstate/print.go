@@ -4,9 +4,7 @@ package qpstate
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 )
 
 // Value returns the field of a that bit names, with its unit and meaning. For
@@ -101,21 +99,4 @@ func (s Step) String() string {
 		text += ": refused: " + s.Err.Error()
 	}
 	return text
-}
-
-// Fprint writes the transition table of type t to w: one line per legal move.
-func Fprint(w io.Writer, t Type) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s\tREQUIRED\tOPTIONAL\n", t.Name())
-	for _, move := range Transitions(t) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", move.Name(), dash(move.Required), dash(move.Optional))
-	}
-	return tw.Flush()
-}
-
-func dash(m Mask) string {
-	if m == 0 {
-		return "-"
-	}
-	return m.Name()
 }

@@ -102,18 +102,3 @@ func ExampleCheck() {
 	fmt.Println(Check(UD, Init, RTR, MaskState|MaskAV))
 	// Output: UD INIT→RTR: not allowed here AV (address vector: the path to the peer (on RoCE: its GID))
 }
-
-func ExampleFprint() {
-	var text strings.Builder
-	if err := Fprint(&text, UC); err != nil {
-		fmt.Println(err)
-	}
-	for line := range strings.Lines(text.String()) {
-		if strings.Contains(line, "RTR→RTS") || strings.Contains(line, "REQUIRED") {
-			fmt.Println(strings.Fields(line))
-		}
-	}
-	// Output:
-	// [UC REQUIRED OPTIONAL]
-	// [RTR→RTS SQ_PSN CUR_STATE|ACCESS_FLAGS|ALT_PATH|PATH_MIG_STATE]
-}
