@@ -55,7 +55,7 @@ func (c *Conn) preceded(frame []byte) ([]byte, error) {
 	var all []byte
 	for _, n := range f() {
 		var err error
-		if all, err = AppendNote(all, n); err != nil {
+		if all, err = appendNote(all, n); err != nil {
 			return nil, err
 		}
 	}

@@ -41,11 +41,11 @@ func session(ctx context.Context, c *Conn, role Role) error {
 // sessionFrames returns the messages that the server sends in session.
 func sessionFrames(t testing.TB) [][]byte {
 	t.Helper()
-	hello, err1 := AppendHello(nil, Hello{Role: RoleServer, Job: "write", Program: "test"})
-	endpoints, err2 := AppendEndpoints(nil, []Endpoint{goldenEndpoint})
-	regions, err3 := AppendRegions(nil, []Region{goldenRegion})
-	rts, err4 := AppendBarrier(nil, "in RTS")
-	done, err5 := AppendBarrier(nil, "done")
+	hello, err1 := appendHello(nil, Hello{Role: RoleServer, Job: "write", Program: "test"})
+	endpoints, err2 := appendEndpoints(nil, []Endpoint{goldenEndpoint})
+	regions, err3 := appendRegions(nil, []Region{goldenRegion})
+	rts, err4 := appendBarrier(nil, "in RTS")
+	done, err5 := appendBarrier(nil, "done")
 	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestValuesArrive(t *testing.T) {
 		if _, err := client.ExchangeEndpoints(ctx, []Endpoint{goldenEndpoint, second}); err != nil {
 			return err
 		}
-		if err := client.SendRegions(ctx, []Region{goldenRegion}); err != nil {
+		if _, err := client.ExchangeRegions(ctx, []Region{goldenRegion}); err != nil {
 			return err
 		}
 		if _, err := client.ExchangeRegions(ctx, nil); err != nil {
@@ -159,7 +159,7 @@ func TestValuesArrive(t *testing.T) {
 		if got.endpoints, err = server.ExchangeEndpoints(ctx, []Endpoint{goldenEndpoint, second}); err != nil {
 			return err
 		}
-		if got.regions, err = server.RecvRegions(ctx); err != nil {
+		if got.regions, err = server.ExchangeRegions(ctx, nil); err != nil {
 			return err
 		}
 		if got.none, err = server.ExchangeRegions(ctx, nil); err != nil {

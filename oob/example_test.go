@@ -63,7 +63,7 @@ func run(ctx context.Context, conn *oob.Conn, role oob.Role, mtu int) error {
 	}
 	if role == oob.RoleClient {
 		fmt.Printf("write with %v: QPN 0x%x, path MTU %d, %d bytes at 0x%x\n", peer.Role,
-			remote.QPN, oob.NegotiateMTU(local.MTU, remote.MTU), regions[0].Length, regions[0].Addr)
+			remote.QPN, min(local.MTU, remote.MTU), regions[0].Length, regions[0].Addr)
 	}
 	if err := conn.Barrier(ctx, "in RTS"); err != nil {
 		return err

@@ -25,7 +25,7 @@ const tryAlike = "start both ends with the same options, so that they take the s
 // Hello sends h and returns the peer's Hello. The two roles must differ. The two jobs
 // must be equal unless one is empty; a side with an empty job runs the peer's job.
 func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
-	frame, err := AppendHello(nil, h)
+	frame, err := appendHello(nil, h)
 	if err != nil {
 		return Hello{}, err
 	}
@@ -58,7 +58,7 @@ func (c *Conn) ExchangeEndpoint(ctx context.Context, e Endpoint) (Endpoint, erro
 // ExchangeEndpoints sends up to MaxEndpoints endpoints, in ascending order of Index. It
 // returns the peer's endpoints. They have the same number, indexes, QP types and order.
 func (c *Conn) ExchangeEndpoints(ctx context.Context, list []Endpoint) ([]Endpoint, error) {
-	frame, err := AppendEndpoints(nil, list)
+	frame, err := appendEndpoints(nil, list)
 	if err != nil {
 		return nil, err
 	}
@@ -72,27 +72,9 @@ func (c *Conn) ExchangeEndpoints(ctx context.Context, list []Endpoint) ([]Endpoi
 	return peer, nil
 }
 
-// SendRegions sends up to MaxRegions regions to the peer; an empty list is valid.
-func (c *Conn) SendRegions(ctx context.Context, list []Region) error {
-	frame, err := AppendRegions(nil, list)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := c.stepContext(ctx)
-	defer cancel()
-	return c.send(ctx, "regions", TypeRegions, "", frame)
-}
-
-// RecvRegions waits for the peer's regions and returns them; the list may be empty.
-func (c *Conn) RecvRegions(ctx context.Context) ([]Region, error) {
-	ctx, cancel := c.stepContext(ctx)
-	defer cancel()
-	return receive[[]Region](c, ctx, "regions", TypeRegions)
-}
-
-// ExchangeRegions sends list and returns the peer's regions. Both lists may be empty.
+// ExchangeRegions sends up to MaxRegions regions and returns the peer's. Both lists may be empty.
 func (c *Conn) ExchangeRegions(ctx context.Context, list []Region) ([]Region, error) {
-	frame, err := AppendRegions(nil, list)
+	frame, err := appendRegions(nil, list)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +87,7 @@ func (c *Conn) ExchangeRegions(ctx context.Context, list []Region) ([]Region, er
 // Barrier waits for the slower side. After a long job, give ctx a suitable deadline;
 // otherwise Options.Timeout applies. An rc.Conn that is connected has none.
 func (c *Conn) Barrier(ctx context.Context, name string) error {
-	frame, err := AppendBarrier(nil, name)
+	frame, err := appendBarrier(nil, name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +105,7 @@ func (c *Conn) Barrier(ctx context.Context, name string) error {
 // SendNote sends n. It does not wait until the peer has received n. Any goroutine may send an
 // aside (see OnNote) at any time.
 func (c *Conn) SendNote(ctx context.Context, n Note) error {
-	frame, err := AppendNote(nil, n)
+	frame, err := appendNote(nil, n)
 	if err != nil {
 		return err
 	}

@@ -267,14 +267,14 @@ func TestOtherVersion(t *testing.T) {
 	if err != nil && len(answer) == 0 {
 		t.Fatal(err)
 	}
-	hello, err := AppendHello(nil, Hello{Role: RoleClient})
+	hello, err := appendHello(nil, Hello{Role: RoleClient})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The client does not send its own hello if the peer's hello arrives first.
-	failed, err := DecodeError(bytes.TrimPrefix(answer, hello))
-	if err != nil || failed.Step != "hello" || !strings.Contains(failed.Message, "version 9") {
-		t.Errorf("the peer got %+v, %v", failed, err)
+	got, err := decode(bytes.TrimPrefix(answer, hello))
+	if failed, is := got.(*PeerError); !is || failed.Step != "hello" || !strings.Contains(failed.Message, "version 9") {
+		t.Errorf("the peer got %+v, %v", got, err)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestOversizeIsRefusedUnread(t *testing.T) {
 	for _, kind := range []MessageType{TypeHello, TypeEndpoints, TypeRegions, TypeBarrier, TypeNote, TypeError} {
 		header := []byte("RVO\n\x01_\x00\x00____")
 		header[5] = byte(kind)
-		binary.BigEndian.PutUint32(header[8:], uint32(kind.MaxBody())+1)
+		binary.BigEndian.PutUint32(header[8:], uint32(kind.maxBody())+1)
 		peer := &cannedPeer{rest: append(header, make([]byte, 1000)...)}
 		c := NewConn(peer, Options{})
 		_, err := c.RecvNote(t.Context(), "")

@@ -29,7 +29,7 @@ func fuzzCodec(f *testing.F, c codec) {
 	f.Add([]byte{1, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		frame := withLength(append(bytes.Clone(header), body...))
-		value, err := c.decode(frame)
+		value, err := decode(frame)
 		if err != nil {
 			return
 		}
@@ -40,7 +40,7 @@ func fuzzCodec(f *testing.F, c codec) {
 		if !bytes.Equal(again, frame) {
 			t.Fatalf("decoded %+v from % x, which encodes to % x", value, frame, again)
 		}
-		back, err := c.decode(again)
+		back, err := decode(again)
 		if err != nil || !reflect.DeepEqual(back, value) {
 			t.Fatalf("decoded %+v, then %+v, %v", value, back, err)
 		}
@@ -54,16 +54,17 @@ func FuzzDecodeError(f *testing.F) {
 	f.Add(golden)
 	f.Add(append([]byte("RVO\n\x07\xff\x00\x00\x00\x00\x00\x07"), 0, 0, 4, ' ', 'h', 'i', ' '))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		first, err := DecodeError(frame)
-		if err != nil {
+		v, err := decode(frame)
+		first, is := v.(*PeerError)
+		if err != nil || !is {
 			return
 		}
-		second, err := DecodeError(AppendError(nil, first))
+		second, err := decode(AppendError(nil, first))
 		if err != nil {
 			t.Fatalf("%+v cannot be sent on: %v", first, err)
 		}
-		third, err := DecodeError(AppendError(nil, second))
-		if err != nil || *third != *second {
+		third, err := decode(AppendError(nil, second.(*PeerError)))
+		if err != nil || !reflect.DeepEqual(third, second) {
 			t.Fatalf("%+v became %+v, %v", second, third, err)
 		}
 	})
@@ -74,8 +75,8 @@ func FuzzDecodeHeader(f *testing.F) {
 		f.Add(c.bytes(f)[:HeaderSize])
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		h, err := DecodeHeader(frame)
-		if err == nil && (h.Length > maxNoteBody || h.Length > h.Type.MaxBody()) {
+		h, err := decodeHeader(frame)
+		if err == nil && (h.Length > maxNoteBody || h.Length > h.Type.maxBody()) {
 			t.Fatalf("accepted %+v", h)
 		}
 	})
@@ -86,11 +87,11 @@ func FuzzAppendHello(f *testing.F) {
 	f.Add(uint8(1), "write", "rdma_client", "size", "4096")
 	f.Fuzz(func(t *testing.T, role uint8, job, program, key, value string) {
 		h := Hello{Role: Role(role), Job: job, Program: program, Params: map[string]string{key: value, "z": "z"}}
-		frame, err := AppendHello(nil, h)
+		frame, err := appendHello(nil, h)
 		if err != nil {
 			return
 		}
-		back, err := DecodeHello(frame)
+		back, err := decode(frame)
 		if err != nil || !reflect.DeepEqual(back, h) {
 			t.Fatalf("sent %+v, got %+v, %v", h, back, err)
 		}

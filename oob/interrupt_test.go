@@ -54,7 +54,7 @@ var pendingCalls = map[string]func(context.Context, *Conn) error{
 		return err
 	},
 	"regions": func(ctx context.Context, c *Conn) error {
-		_, err := c.RecvRegions(ctx)
+		_, err := c.ExchangeRegions(ctx, nil)
 		return err
 	},
 	`barrier "done"`: func(ctx context.Context, c *Conn) error { return c.Barrier(ctx, "done") },

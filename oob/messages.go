@@ -1,7 +1,7 @@
 package oob
 
-// The messages as Go values: Hello, Endpoint, Region and Note, the rules of each value,
-// and the negotiation of MTU and READ depths. The native_*.go files encode the values.
+// The messages as Go values: Hello, Endpoint, Region and Note, and the rules of each value. The
+// native_*.go files encode the values.
 
 import (
 	"fmt"
@@ -125,11 +125,11 @@ type Endpoint struct {
 	PSN    uint32   // sequence number of the sender's first packet, 24 bits; the peer's rq_psn
 	LID    uint16   // InfiniBand local identifier; 0 on RoCE
 	GID    [16]byte // the port's address, raw, in network order
-	MTU    int      // largest path MTU of the sender, in bytes: 256, 512, 1024, 2048 or 4096
+	MTU    int      // largest path MTU of the sender, in bytes: 256, 512, 1024, 2048 or 4096; a connection has the smaller of the two
 	QKey   uint32   // UD only: the key that the peer's datagrams must carry
 
 	// InitiatorDepth is the number of READs and atomics that the sender would like to
-	// have in flight (max_rd_atomic). See NegotiateReads.
+	// have in flight (max_rd_atomic). A connection has at most the peer's ResponderResources.
 	InitiatorDepth uint8
 	// ResponderResources is the number of the peer's READs and atomics that the sender
 	// can serve at once (max_dest_rd_atomic).
@@ -194,19 +194,6 @@ func checkPeerEndpoints(local, peer []Endpoint) error {
 		}
 	}
 	return nil
-}
-
-// NegotiateMTU returns the path MTU of a connection in bytes: the smaller of the two.
-// Both sides must use the same value; otherwise messages longer than one packet fail.
-func NegotiateMTU(local, peer int) int { return min(local, peer) }
-
-// NegotiateReads returns the READ and atomic depths of this side's queue pair
-// (max_rd_atomic and max_dest_rd_atomic). This side has no more in flight than the peer
-// can serve. It reserves no more resources than the peer uses. The peer computes the
-// matching values.
-func NegotiateReads(local, peer Endpoint) (initiatorDepth, responderResources uint8) {
-	return min(local.InitiatorDepth, peer.ResponderResources),
-		min(local.ResponderResources, peer.InitiatorDepth)
 }
 
 // Region describes memory that the peer may read or write by RDMA.

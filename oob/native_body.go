@@ -1,7 +1,7 @@
 package oob
 
-// The bodies of the native protocol: one Append and one Decode function per message.
-// Append makes a whole frame with its header; Decode takes a whole frame. Both check the
+// The bodies of the native protocol: one append and one decode function per message.
+// Append makes a whole frame with its header; decode takes the body. Both check the
 // same rules, so each value has exactly one encoding. Integers are big-endian. A text is
 // a length of one byte (two bytes for an error's message), then the text's bytes.
 
@@ -15,9 +15,9 @@ import (
 // endpointSize is the length of one endpoint in a body.
 const endpointSize = 36
 
-// AppendHello appends h to dst as a frame. If h breaks a rule of [Hello] or has more
-// than 4 KiB of parameters, AppendHello returns dst unchanged and an error.
-func AppendHello(dst []byte, h Hello) ([]byte, error) {
+// appendHello appends h to dst as a frame. If h breaks a rule of [Hello] or has more
+// than 4 KiB of parameters, appendHello returns dst unchanged and an error.
+func appendHello(dst []byte, h Hello) ([]byte, error) {
 	if err := h.check(); err != nil {
 		return dst, unsendable(TypeHello, err)
 	}
@@ -31,11 +31,6 @@ func AppendHello(dst []byte, h Hello) ([]byte, error) {
 		dst = appendText(dst, h.Params[key])
 	}
 	return endFrame(dst, start)
-}
-
-// DecodeHello decodes a frame made by AppendHello. The error is a [*ProtocolError].
-func DecodeHello(frame []byte) (Hello, error) {
-	return decodeFrame(frame, TypeHello, decodeHello)
 }
 
 func decodeHello(body []byte) (Hello, error) {
@@ -63,9 +58,9 @@ func decodeHello(body []byte) (Hello, error) {
 	return h, h.check()
 }
 
-// AppendEndpoints appends list to dst as a frame. If the list is empty or too long, or an
-// [Endpoint] breaks a rule, AppendEndpoints returns dst unchanged and an error.
-func AppendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
+// appendEndpoints appends list to dst as a frame. If the list is empty or too long, or an
+// [Endpoint] breaks a rule, appendEndpoints returns dst unchanged and an error.
+func appendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
 	if err := checkEndpoints(list); err != nil {
 		return dst, unsendable(TypeEndpoints, err)
 	}
@@ -82,12 +77,6 @@ func AppendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
 		dst = append(dst, e.InitiatorDepth, e.ResponderResources)
 	}
 	return endFrame(dst, start)
-}
-
-// DecodeEndpoints decodes a frame made by AppendEndpoints. The error is a
-// [*ProtocolError].
-func DecodeEndpoints(frame []byte) ([]Endpoint, error) {
-	return decodeFrame(frame, TypeEndpoints, decodeEndpoints)
 }
 
 func decodeEndpoints(body []byte) ([]Endpoint, error) {
@@ -115,9 +104,9 @@ func decodeEndpoints(body []byte) ([]Endpoint, error) {
 	return list, checkEndpoints(list)
 }
 
-// AppendRegions appends list, which may be empty, to dst as a frame. If the list or a
-// [Region] breaks a rule, AppendRegions returns dst unchanged and an error.
-func AppendRegions(dst []byte, list []Region) ([]byte, error) {
+// appendRegions appends list, which may be empty, to dst as a frame. If the list or a
+// [Region] breaks a rule, appendRegions returns dst unchanged and an error.
+func appendRegions(dst []byte, list []Region) ([]byte, error) {
 	if err := checkRegions(list); err != nil {
 		return dst, unsendable(TypeRegions, err)
 	}
@@ -130,12 +119,6 @@ func AppendRegions(dst []byte, list []Region) ([]byte, error) {
 		dst = appendText(dst, r.Name)
 	}
 	return endFrame(dst, start)
-}
-
-// DecodeRegions decodes a frame made by AppendRegions. An empty list is nil. The error is
-// a [*ProtocolError].
-func DecodeRegions(frame []byte) ([]Region, error) {
-	return decodeFrame(frame, TypeRegions, decodeRegions)
 }
 
 func decodeRegions(body []byte) ([]Region, error) {
@@ -158,19 +141,14 @@ func decodeRegions(body []byte) ([]Region, error) {
 	return list, checkRegions(list)
 }
 
-// AppendBarrier appends a barrier called name to dst as a frame. If name is empty, longer
-// than MaxName bytes or unprintable, AppendBarrier returns dst unchanged and an error.
-func AppendBarrier(dst []byte, name string) ([]byte, error) {
+// appendBarrier appends a barrier called name to dst as a frame. If name is empty, longer
+// than MaxName bytes or unprintable, appendBarrier returns dst unchanged and an error.
+func appendBarrier(dst []byte, name string) ([]byte, error) {
 	if err := checkText("name", name, 1, MaxName); err != nil {
 		return dst, unsendable(TypeBarrier, err)
 	}
 	dst, start := beginFrame(dst, TypeBarrier)
 	return endFrame(appendText(dst, name), start)
-}
-
-// DecodeBarrier decodes a frame made by AppendBarrier. The error is a [*ProtocolError].
-func DecodeBarrier(frame []byte) (name string, err error) {
-	return decodeFrame(frame, TypeBarrier, decodeBarrier)
 }
 
 func decodeBarrier(body []byte) (string, error) {
@@ -182,21 +160,15 @@ func decodeBarrier(body []byte) (string, error) {
 	return name, checkText("name", name, 1, MaxName)
 }
 
-// AppendNote appends n to dst as a frame. If n breaks a rule of [Note], AppendNote
+// appendNote appends n to dst as a frame. If n breaks a rule of [Note], appendNote
 // returns dst unchanged and an error.
-func AppendNote(dst []byte, n Note) ([]byte, error) {
+func appendNote(dst []byte, n Note) ([]byte, error) {
 	if err := n.check(); err != nil {
 		return dst, unsendable(TypeNote, err)
 	}
 	dst, start := beginFrame(dst, TypeNote)
 	dst = appendText(dst, n.Name)
 	return endFrame(append(dst, n.Data...), start)
-}
-
-// DecodeNote decodes a frame made by AppendNote. Note.Data is a part of frame, not a
-// copy. The error is a [*ProtocolError].
-func DecodeNote(frame []byte) (Note, error) {
-	return decodeFrame(frame, TypeNote, decodeNote)
 }
 
 func decodeNote(body []byte) (Note, error) {
@@ -222,12 +194,6 @@ func AppendError(dst []byte, e *PeerError) []byte {
 	return dst
 }
 
-// DecodeError decodes a frame made by AppendError of any protocol version. The error is
-// a [*ProtocolError].
-func DecodeError(frame []byte) (*PeerError, error) {
-	return decodeFrame(frame, TypeError, decodeError)
-}
-
 func decodeError(body []byte) (*PeerError, error) {
 	c := cursor{rest: body}
 	e := &PeerError{Step: c.text()}
@@ -239,20 +205,6 @@ func decodeError(body []byte) (*PeerError, error) {
 		return nil, err
 	}
 	return e, checkText("message", e.Message, 0, MaxErrorText)
-}
-
-// decodeFrame checks a frame's header and decodes its body, for the Decode functions.
-func decodeFrame[T any](frame []byte, t MessageType, decode func([]byte) (T, error)) (T, error) {
-	var none T
-	body, err := openFrame(frame, t)
-	if err != nil {
-		return none, err
-	}
-	value, err := decode(body)
-	if err != nil {
-		return none, malformed(t, err)
-	}
-	return value, nil
 }
 
 func malformed(t MessageType, err error) *ProtocolError {

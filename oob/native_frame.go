@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// Version is the version of the native protocol. Other versions are refused.
-	Version = 1
+	// version is the version of the native protocol. Other versions are refused.
+	version = 1
 
 	// HeaderSize is the size of a frame's header in bytes.
 	HeaderSize = 12
@@ -72,9 +72,9 @@ func (t MessageType) String() string {
 	return fmt.Sprintf("MessageType(%d)", uint8(t))
 }
 
-// MaxBody returns the maximum size of a body of this type in bytes, or 0 for an unknown
+// maxBody returns the maximum size of a body of this type in bytes, or 0 for an unknown
 // type.
-func (t MessageType) MaxBody() int {
+func (t MessageType) maxBody() int {
 	switch t {
 	case TypeHello, TypeEndpoints, TypeBarrier, TypeError:
 		return maxBody
@@ -86,51 +86,51 @@ func (t MessageType) MaxBody() int {
 	return 0
 }
 
-// Header is the first HeaderSize bytes of a frame.
-type Header struct {
+// header is the first HeaderSize bytes of a frame.
+type header struct {
 	Version uint8       // protocol version
 	Type    MessageType // type of the body
 	Length  int         // size of the body in bytes
 }
 
-// DecodeHeader decodes the header at the start of frame. It refuses a wrong magic, an
+// decodeHeader decodes the header at the start of frame. It refuses a wrong magic, an
 // unknown type, a set flag, and a body over the type's limit. It also refuses another
 // version, except for an error message, which every version can read. The error is a
 // [*ProtocolError].
-func DecodeHeader(frame []byte) (Header, error) {
+func decodeHeader(frame []byte) (header, error) {
 	if len(frame) < HeaderSize {
-		return Header{}, &ProtocolError{
+		return header{}, &ProtocolError{
 			Problem: fmt.Sprintf("%d bytes are too few for a header of %d", len(frame), HeaderSize),
 		}
 	}
 	if string(frame[:4]) != magic {
-		return Header{}, &ProtocolError{
+		return header{}, &ProtocolError{
 			Problem: fmt.Sprintf("a message must start with %q, not %+q", magic, frame[:4]),
 			Try:     trySameRelease,
 		}
 	}
-	h := Header{Version: frame[4], Type: MessageType(frame[5])}
+	h := header{Version: frame[4], Type: MessageType(frame[5])}
 	flags := binary.BigEndian.Uint16(frame[6:])
 	length := binary.BigEndian.Uint32(frame[8:])
-	switch limit := h.Type.MaxBody(); {
-	case h.Version != Version && h.Type != TypeError:
-		return Header{}, &ProtocolError{
-			Problem: fmt.Sprintf("the peer speaks version %d of the protocol, this end version %d", h.Version, Version),
+	switch limit := h.Type.maxBody(); {
+	case h.Version != version && h.Type != TypeError:
+		return header{}, &ProtocolError{
+			Problem: fmt.Sprintf("the peer speaks version %d of the protocol, this end version %d", h.Version, version),
 			Try:     trySameRelease,
 			Err:     ErrVersion,
 		}
 	case limit == 0:
-		return Header{}, &ProtocolError{
+		return header{}, &ProtocolError{
 			Problem: fmt.Sprintf("unknown message type %d", uint8(h.Type)),
 			Try:     trySameRelease,
 		}
 	case flags != 0:
-		return Header{}, &ProtocolError{
+		return header{}, &ProtocolError{
 			Problem: fmt.Sprintf("reserved flags 0x%04x are set in a message of type %v", flags, h.Type),
 			Try:     trySameRelease,
 		}
 	case uint64(length) > uint64(limit):
-		return Header{}, &ProtocolError{
+		return header{}, &ProtocolError{
 			Problem: fmt.Sprintf("a message of type %v announces %d bytes, the limit is %d", h.Type, length, limit),
 			Try:     trySameRelease,
 		}
@@ -144,7 +144,7 @@ func DecodeHeader(frame []byte) (Header, error) {
 func beginFrame(dst []byte, t MessageType) (frame []byte, start int) {
 	start = len(dst)
 	dst = append(dst, magic...)
-	dst = append(dst, Version, byte(t), 0, 0, 0, 0, 0, 0)
+	dst = append(dst, version, byte(t), 0, 0, 0, 0, 0, 0)
 	return dst, start
 }
 
@@ -152,26 +152,9 @@ func beginFrame(dst []byte, t MessageType) (frame []byte, start int) {
 func endFrame(dst []byte, start int) ([]byte, error) {
 	length := len(dst) - start - HeaderSize
 	t := MessageType(dst[start+5])
-	if length > t.MaxBody() {
-		return dst[:start], errors.Errorf("oob: cannot send this %v message: it has %d bytes, the limit is %d", t, length, t.MaxBody())
+	if length > t.maxBody() {
+		return dst[:start], errors.Errorf("oob: cannot send this %v message: it has %d bytes, the limit is %d", t, length, t.maxBody())
 	}
 	binary.BigEndian.PutUint32(dst[start+8:], uint32(length))
 	return dst, nil
-}
-
-// openFrame returns the body of a frame. The frame must hold a message of type want and
-// nothing after it.
-func openFrame(frame []byte, want MessageType) ([]byte, error) {
-	h, err := DecodeHeader(frame)
-	if err != nil {
-		return nil, err
-	}
-	body := frame[HeaderSize:]
-	if h.Type != want {
-		return nil, &ProtocolError{Problem: fmt.Sprintf("the message is of type %v, not %v", h.Type, want)}
-	}
-	if len(body) != h.Length {
-		return nil, &ProtocolError{Problem: fmt.Sprintf("the header announces a body of %d bytes, the frame has %d", h.Length, len(body))}
-	}
-	return body, nil
 }

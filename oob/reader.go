@@ -126,7 +126,7 @@ func (c *Conn) readMessage(first bool) (message, error) {
 	if err := c.fill(frame[len(magic):]); err != nil {
 		return message{}, err
 	}
-	h, err := DecodeHeader(frame[:])
+	h, err := decodeHeader(frame[:])
 	if err != nil {
 		return message{}, c.blame(err)
 	}
@@ -168,7 +168,7 @@ func (c *Conn) blame(err error) error {
 	return err
 }
 
-func decodeMessage(h Header, body []byte) (message, error) {
+func decodeMessage(h header, body []byte) (message, error) {
 	m := message{Type: h.Type, Size: HeaderSize + len(body)}
 	var err error
 	switch h.Type {

@@ -105,17 +105,46 @@ func greetings(f *testing.F, role oob.Role) (seeds [][]byte) {
 		e := oob.Endpoint{QPType: oob.QPTypeRC, QPN: 0x1234, PSN: 7, GID: cannedHost.As16(), MTU: 1024, InitiatorDepth: 1, ResponderResources: 1}
 		r := oob.Region{Name: "buffer", Addr: 1 << 20, Length: 4096, RKey: 7}
 		change(&h, &e, &r)
-		hello, err1 := oob.AppendHello(nil, h)
-		endpoints, err2 := oob.AppendEndpoints(hello, []oob.Endpoint{e})
-		regions, err3 := oob.AppendRegions(endpoints, []oob.Region{r})
-		posted, err4 := oob.AppendBarrier(regions, barrierReceives)
-		rts, err5 := oob.AppendBarrier(posted, barrierRTS)
-		if err := stderrors.Join(err1, err2, err3, err4, err5); err != nil {
-			f.Fatal(err)
-		}
-		seeds = append(seeds, rts, rts[:len(endpoints)-3], append(bytes.Clone(rts[:len(regions)]), endpoints...))
+		frames := greeting(f, h, e, r)
+		all := slices.Concat(frames...)
+		seeds = append(seeds, all, slices.Concat(frames[0], frames[1][:len(frames[1])-3]), slices.Concat(frames[0], frames[1], frames[2], frames[0], frames[1]))
 	}
 	return append(seeds, []byte("GET / HTTP/1.1\r\n\r\n"), nil)
+}
+
+// greeting records what a peer sends that keeps the protocol: its frames, one per step.
+func greeting(f *testing.F, h oob.Hello, e oob.Endpoint, r oob.Region) (frames [][]byte) {
+	a, b := net.Pipe()
+	sent := &recorded{Conn: a}
+	answer := h
+	answer.Role = oob.RoleClient + oob.RoleServer - h.Role
+	steps := func(nc net.Conn, h oob.Hello) error {
+		c := oob.NewConn(nc, oob.Options{})
+		defer c.Close()
+		_, err1 := c.Hello(f.Context(), h)
+		_, err2 := c.ExchangeEndpoint(f.Context(), e)
+		_, err3 := c.ExchangeRegions(f.Context(), []oob.Region{r})
+		err4 := c.Barrier(f.Context(), barrierReceives)
+		err5 := c.Barrier(f.Context(), barrierRTS)
+		return stderrors.Join(err1, err2, err3, err4, err5)
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- steps(b, answer) }()
+	if err := stderrors.Join(steps(sent, h), <-answered); err != nil {
+		f.Fatal(err)
+	}
+	return sent.frames
+}
+
+// recorded keeps what is written.
+type recorded struct {
+	net.Conn
+	frames [][]byte
+}
+
+func (r *recorded) Write(b []byte) (int, error) {
+	r.frames = append(r.frames, bytes.Clone(b))
+	return r.Conn.Write(b)
 }
 
 // cannedHost is the peer's address.

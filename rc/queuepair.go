@@ -181,7 +181,7 @@ func (c *Conn) makeAH(p *queuePair, attr verbs.AHAttr) (err error) {
 
 // attrs returns the attributes of p's moves to RTR and RTS.
 func (c *Conn) attrs(p *queuePair) (rtr, rts verbs.QPAttr, err error) {
-	mtu, ok := qpstate.MTUFor(oob.NegotiateMTU(p.local.MTU, p.peer.MTU))
+	mtu, ok := qpstate.MTUFor(min(p.local.MTU, p.peer.MTU))
 	if !ok {
 		return rtr, rts, errBadMTU(p.peer.MTU)
 	}

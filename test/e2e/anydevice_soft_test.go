@@ -63,7 +63,7 @@ func TestHostileBytes(t *testing.T) {
 func TestHelloCutAtEachByte(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
-	frame := helloFrame()
+	frame := helloFrame(t)
 	for n := range frame {
 		nc := dialRaw(t, s)
 		if _, err := nc.Write(frame[:n]); err != nil {
@@ -201,7 +201,7 @@ func TestWrongServer(t *testing.T) {
 	web := httptest.NewUnstartedServer(http.NotFoundHandler())
 	web.Start()
 	defer web.Close()
-
+	half := helloFrame(t)[:20]
 	tests := map[string]struct {
 		answer func(net.Conn) // nil: the HTTP server
 		want   []string
@@ -209,9 +209,9 @@ func TestWrongServer(t *testing.T) {
 		"HTTP":         {nil, []string{"HTTP", "is this the right port?"}},
 		"closes":       {func(net.Conn) {}, []string{"closed the connection", "hello"}},
 		"SSH":          {func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }, []string{"SSH", "is this the right port?"}},
-		"half a hello": {func(c net.Conn) { c.Write(helloFrame()[:20]) }, []string{"closed the connection after", "hello"}},
+		"half a hello": {func(c net.Conn) { c.Write(half) }, []string{"closed the connection after", "hello"}},
 		"silent":       {func(c net.Conn) { io.Copy(io.Discard, c) }, []string{"is silent", "timed out after", "hello"}},
-		"stops midway": {func(c net.Conn) { c.Write(helloFrame()[:20]); io.Copy(io.Discard, c) }, []string{"stopped after", "timed out after"}},
+		"stops midway": {func(c net.Conn) { c.Write(half); io.Copy(io.Discard, c) }, []string{"stopped after", "timed out after"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -441,10 +441,16 @@ func maxQPWR(t *testing.T) int {
 	return attr.MaxQPWR
 }
 
-func helloFrame() []byte {
-	frame, err := oob.AppendHello(nil, hello())
+// helloFrame records the frame of a hello.
+func helloFrame(t *testing.T) []byte {
+	a, b := net.Pipe()
+	c := oob.NewConn(a, oob.Options{})
+	defer c.Close()
+	go func() { _, _ = c.Hello(t.Context(), hello()) }()
+	frame := make([]byte, 1024)
+	n, err := b.Read(frame) // a message is one Write
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	return frame
+	return frame[:n]
 }

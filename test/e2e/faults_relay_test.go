@@ -1,10 +1,10 @@
 package e2e
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 
@@ -95,19 +95,16 @@ func (r *relay) pass(from, to net.Conn, sender string) {
 		}
 	}()
 	for arrived := false; ; {
-		frame := make([]byte, oob.HeaderSize)
-		if _, err := io.ReadFull(from, frame); err != nil {
+		var header [oob.HeaderSize]byte
+		if _, err := io.ReadFull(from, header[:]); err != nil {
 			return
 		}
-		h, err := oob.DecodeHeader(frame)
-		if err != nil {
-			return
-		}
-		frame = slices.Grow(frame, h.Length)[:oob.HeaderSize+h.Length]
+		kind := oob.MessageType(header[5])
+		frame := append(header[:], make([]byte, binary.BigEndian.Uint32(header[8:]))...)
 		if _, err := io.ReadFull(from, frame[oob.HeaderSize:]); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return
 		}
-		if !arrived && r.matches(sender, h.Type, frame[oob.HeaderSize:]) {
+		if !arrived && r.matches(sender, kind, frame[oob.HeaderSize:]) {
 			arrived = true
 			close(r.reached)
 			<-r.free

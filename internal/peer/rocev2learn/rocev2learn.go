@@ -250,5 +250,5 @@ func (e *endpoint) receiveAll(ctx context.Context, c *rc.Conn, what string) erro
 
 // unexchanged adds the values to an error that are not exchanged and may be its cause.
 func (e *endpoint) unexchanged(c *rc.Conn, err error) error {
-	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the same at the peer", oob.NegotiateMTU(c.LocalEndpoints()[0].MTU, c.PeerEndpoints()[0].MTU), e.size)
+	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the same at the peer", min(c.LocalEndpoints()[0].MTU, c.PeerEndpoints()[0].MTU), e.size)
 }
