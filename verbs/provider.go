@@ -4,7 +4,6 @@
 package verbs
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -58,13 +57,6 @@ type ProviderDevice interface {
 	NextEvent() (AsyncEvent, error)
 	// Close closes the device and ends NextEvent.
 	Close() error
-}
-
-// ProviderDeviceInformer is an optional interface of a ProviderDevice. A device that can be
-// opened by a name that the Provider does not list must implement it.
-type ProviderDeviceInformer interface {
-	// Info describes the device as [Devices] would.
-	Info() DeviceInfo
 }
 
 // ProviderPD is a protection domain (struct ibv_pd).
@@ -167,39 +159,6 @@ type ProviderSRQ interface {
 	Number() (uint32, error)
 	// Close destroys the queue and discards its receives.
 	Close() error
-}
-
-// ProviderCQSleeper is an optional interface of a ProviderCQ that gives work to a waiting
-// goroutine: reading the completion channel, or receiving packets.
-type ProviderCQSleeper interface {
-	// Sleep returns after an event since the last Poll, after the end of ctx or owner, or after
-	// Close. It may return earlier. woken yields a value after calls of Wake; gone is closed after
-	// Close. Sleep allocates only for a context that differs from that of the last Sleep.
-	Sleep(ctx, owner context.Context, woken, gone <-chan struct{})
-	// WakeSleeper makes a running Sleep return, if that Sleep does not read woken.
-	WakeSleeper()
-	// SleepMakesProgress reports whether the device makes progress in the sleeping goroutine.
-	SleepMakesProgress() bool
-}
-
-// ProviderCQSpinner is an optional interface of a ProviderCQ on which one call with several polls
-// costs less than several calls of Poll.
-type ProviderCQSpinner interface {
-	// Spin polls until there is a completion, at most polls times. polls is at least 1. The rules
-	// of Poll hold.
-	Spin(wcs []WC, polls int) (int, error)
-}
-
-// ProviderCQDriver is an optional interface of a ProviderCQ whose device works in the goroutines that
-// wait.
-type ProviderCQDriver interface {
-	// Drives reports whether DriveOnce can do the device's work. It always returns the same.
-	Drives() bool
-	// DriveOnce does the work that is due, without waiting: it receives packets and sends what
-	// follows. A wait that spins calls it between two polls.
-	DriveOnce()
-	// DriveEnd is called at the end of the spin.
-	DriveEnd()
 }
 
 // ProviderQPInit is a [QPInit] with provider objects of one device.

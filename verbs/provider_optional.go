@@ -2,7 +2,17 @@
 
 package verbs
 
-import "syscall"
+import (
+	"context"
+	"syscall"
+)
+
+// ProviderDeviceInformer is an optional interface of a ProviderDevice. A device that can be
+// opened by a name that the Provider does not list must implement it.
+type ProviderDeviceInformer interface {
+	// Info describes the device as [Devices] would.
+	Info() DeviceInfo
+}
 
 // ProviderDeviceEx is an optional interface of a ProviderDevice that has extended attributes.
 type ProviderDeviceEx interface {
@@ -49,6 +59,39 @@ type ProviderRereg interface {
 	// its address. After an error the region is unchanged, unless lost is true: then it can only
 	// be closed.
 	Rereg(flags ReregFlags, pd ProviderPD, buf []byte, iova uint64, access Access) (lost bool, err error)
+}
+
+// ProviderCQSleeper is an optional interface of a ProviderCQ that gives work to a waiting
+// goroutine: reading the completion channel, or receiving packets.
+type ProviderCQSleeper interface {
+	// Sleep returns after an event since the last Poll, after the end of ctx or owner, or after
+	// Close. It may return earlier. woken yields a value after calls of Wake; gone is closed after
+	// Close. Sleep allocates only for a context that differs from that of the last Sleep.
+	Sleep(ctx, owner context.Context, woken, gone <-chan struct{})
+	// WakeSleeper makes a running Sleep return, if that Sleep does not read woken.
+	WakeSleeper()
+	// SleepMakesProgress reports whether the device makes progress in the sleeping goroutine.
+	SleepMakesProgress() bool
+}
+
+// ProviderCQSpinner is an optional interface of a ProviderCQ on which one call with several polls
+// costs less than several calls of Poll.
+type ProviderCQSpinner interface {
+	// Spin polls until there is a completion, at most polls times. polls is at least 1. The rules
+	// of Poll hold.
+	Spin(wcs []WC, polls int) (int, error)
+}
+
+// ProviderCQDriver is an optional interface of a ProviderCQ whose device works in the goroutines that
+// wait.
+type ProviderCQDriver interface {
+	// Drives reports whether DriveOnce can do the device's work. It always returns the same.
+	Drives() bool
+	// DriveOnce does the work that is due, without waiting: it receives packets and sends what
+	// follows. A wait that spins calls it between two polls.
+	DriveOnce()
+	// DriveEnd is called at the end of the spin.
+	DriveEnd()
 }
 
 // ProviderECE is an optional interface of a ProviderQP that has enhanced connection
