@@ -25,6 +25,7 @@ func TestDocsHaveTheTable(t *testing.T) {
 }
 
 var end = regexp.MustCompile(`(?m)^[A-Z]+→(RESET|ERR) +- +-\n`)
+
 // table has one line per legal move of a type.
 func table(t Type) string {
 	var b strings.Builder

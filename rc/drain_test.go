@@ -132,7 +132,7 @@ func TestDrainWaitsForSilence(t *testing.T) {
 				c := &Conn{recvs: dispatch.New(cq).NewRoute(0, func(err error) { t.Error(err) }), markID: randomID()}
 				c.recvs.ClaimRest()
 				var device sync.WaitGroup
-				device.Go(func() { cq.Provider().(*pacedCQ).complete(test.completions, pace, verbs.WCWRFlushErr) })
+				device.Go(func() { verbs.ProviderOf(cq).(*pacedCQ).complete(test.completions, pace, verbs.WCWRFlushErr) })
 				ctx, cancel := context.WithTimeout(t.Context(), drainLimit)
 				defer cancel()
 				began := time.Now()
@@ -159,7 +159,7 @@ func TestOwnFailuresComeBeforeThePeers(t *testing.T) {
 			var failed sync.WaitGroup
 			failed.Go(func() {
 				peer.Fail("handler", errors.New("the client's request was refused"))
-				cq.Provider().(*pacedCQ).complete(1, pace, verbs.WCRemAccessErr)
+				verbs.ProviderOf(cq).(*pacedCQ).complete(1, pace, verbs.WCRemAccessErr)
 			})
 			var own *verbs.WCError
 			if _, err := c.WaitSend(t.Context()); !errors.As(err, &own) || own.Status != verbs.WCRemAccessErr {

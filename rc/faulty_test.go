@@ -62,7 +62,7 @@ func openFaulty(t *testing.T) (*verbs.Device, *faulty) {
 			t.Error(err)
 		}
 	})
-	return dev, dev.Provider().(*faulty)
+	return dev, verbs.ProviderOf(dev).(*faulty)
 }
 
 const faultyPrefix = "faulty:"
@@ -83,7 +83,7 @@ func (faultyProvider) Open(name string) (verbs.ProviderDevice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &faulty{ProviderDevice: under.Provider(), under: under,
+	return &faulty{ProviderDevice: verbs.ProviderOf(under), under: under,
 		events: make(chan verbs.AsyncEvent), closed: make(chan struct{})}, nil
 }
 
@@ -214,9 +214,9 @@ func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
 	}
 	defer other.Close()
 	faults.report(
-		verbs.AsyncEvent{Type: verbs.EventSRQErr, SRQ: faults.srqs[1]},
+		verbs.ProviderEvent(verbs.EventSRQErr, faults.srqs[1]),
 		verbs.AsyncEvent{Type: verbs.EventSRQErr}, // of one that is closed since
-		verbs.AsyncEvent{Type: verbs.EventSRQLimitReached, SRQ: faults.srqs[1]},
+		verbs.ProviderEvent(verbs.EventSRQLimitReached, faults.srqs[1]),
 		verbs.AsyncEvent{Type: verbs.EventWQFatal},
 		verbs.AsyncEvent{Type: verbs.EventCQErr},
 		verbs.AsyncEvent{Type: verbs.EventQPFatal, QPN: 0xabcdef},
@@ -226,7 +226,7 @@ func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
 			t.Errorf("%s: another's event ended the connection", name)
 		}
 	}
-	faults.report(verbs.AsyncEvent{Type: verbs.EventSRQErr, SRQ: faults.srqs[0]})
+	faults.report(verbs.ProviderEvent(verbs.EventSRQErr, faults.srqs[0]))
 	if c.Context().Err() != nil || s.Context().Err() == nil {
 		t.Fatalf("the server's SRQ failed: client's context %v, server's %v", c.Context().Err(), s.Context().Err())
 	}

@@ -38,7 +38,7 @@ type attended struct {
 func newAttended(t *testing.T, loss float64, patient bool) *attended {
 	a := &attended{}
 	dev := openSoft(t, "soft0")
-	packets, err := dev.Provider().(interface{ Attend(*int32) (int, error) }).Attend(&a.attending)
+	packets, err := verbs.ProviderOf(dev).(interface{ Attend(*int32) (int, error) }).Attend(&a.attending)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func newAttended(t *testing.T, loss float64, patient bool) *attended {
 		a.timeout = 0
 	}
 	var ok bool
-	if a.soft, ok = a.cq.Provider().(interface {
+	if a.soft, ok = verbs.ProviderOf(a.cq).(interface {
 		Share(wcs []verbs.WC, stamps []int64, head, tail *uint32, depth int, notify func()) error
 		Drive() (stream, received, missed bool)
 	}); !ok {
@@ -225,7 +225,7 @@ func TestFlush(t *testing.T) {
 		b.got(verbs.WCRecv, b.drive)
 		b.soft.Drive()
 		waits := softroce.SentBytes(b.dev) == before
-		b.dev.Provider().(interface{ Flush() }).Flush()
+		verbs.ProviderOf(b.dev).(interface{ Flush() }).Flush()
 		if softroce.SentBytes(b.dev) == before {
 			t.Fatal("Flush has not sent an ACK that waited")
 		}

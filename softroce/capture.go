@@ -40,7 +40,7 @@ func Capture(dev *verbs.Device, packet func(at time.Time, ip []byte) error) (sto
 // Several calls of wanted may run at once, also while packet runs, and one may end after stop returns.
 // wanted must not call the device. A nil wanted wants all packets.
 func CaptureOnly(dev *verbs.Device, wanted func(to netip.Addr, qpn uint32) bool, packet func(at time.Time, ip []byte) error) (stop func() error, err error) {
-	d, ok := dev.Provider().(*device)
+	d, ok := verbs.ProviderOf(dev).(*device)
 	if !ok {
 		return nil, notSoft(dev)
 	}
@@ -57,7 +57,7 @@ func CaptureOnly(dev *verbs.Device, wanted func(to netip.Addr, qpn uint32) bool,
 // CanCapture returns nil if dev is a soft device, and otherwise the error that Capture would
 // return. Call it before creating a file for the packets.
 func CanCapture(dev *verbs.Device) error {
-	if _, ok := dev.Provider().(*device); !ok {
+	if _, ok := verbs.ProviderOf(dev).(*device); !ok {
 		return notSoft(dev)
 	}
 	return nil

@@ -148,17 +148,16 @@ func full(p *transport.Path, n int) bool {
 // event delivers an engine's event. The engine's locks are held.
 func (d *device) event(e transport.Event) {
 	out := verbs.AsyncEvent{Type: e.Type}
-	if e.QP != nil {
+	switch {
+	case e.QP != nil:
 		out.QPN = e.QP.QPN()
-	}
-	if e.CQ != nil {
+	case e.CQ != nil:
 		c := e.CQ.User.(*cq)
-		if out.CQ = c; e.Type == verbs.EventCQErr {
+		if out = verbs.ProviderEvent(e.Type, c); e.Type == verbs.EventCQErr {
 			c.lost()
 		}
-	}
-	if e.SRQ != nil {
-		out.SRQ = e.SRQ.User.(*srq)
+	case e.SRQ != nil:
+		out = verbs.ProviderEvent(e.Type, e.SRQ.User.(*srq))
 	}
 	d.events.Put(out)
 }

@@ -27,7 +27,7 @@ func (l lossy) Receive(in *link.Ingress) error {
 
 // Lose makes an attended device without traffic lose received packets.
 func Lose(dev *verbs.Device, probability float64) {
-	for _, r := range dev.Provider().(*device).receivers {
+	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
 		r.lock()
 		r.link = lossy{r.link, probability}
 		r.unlock()

@@ -16,7 +16,7 @@ import (
 
 // Led returns how often a waiting goroutine has led on a device, or received between two polls.
 func Led(dev *verbs.Device) (n uint64) {
-	if r := dev.Provider().(*device).lastWoke.Load(); r != nil {
+	if r := verbs.ProviderOf(dev).(*device).lastWoke.Load(); r != nil {
 		n = r.led.Load()
 	}
 	return n
@@ -24,7 +24,7 @@ func Led(dev *verbs.Device) (n uint64) {
 
 // Receiving reports whether goroutines receive for a device at all of its receivers.
 func Receiving(dev *verbs.Device) bool {
-	for _, r := range dev.Provider().(*device).receivers {
+	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
 		if r.idle() {
 			return false
 		}
@@ -34,7 +34,7 @@ func Receiving(dev *verbs.Device) bool {
 
 // Sleeping returns the number of goroutines that wait for an event of a CQ.
 func Sleeping(p *verbs.CQ) int {
-	c := p.Provider().(*cq)
+	c := verbs.ProviderOf(p).(*cq)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.sleepers)
@@ -42,7 +42,7 @@ func Sleeping(p *verbs.CQ) int {
 
 // PortSleeps reports whether the port's goroutine sleeps because another goroutine leads.
 func PortSleeps(dev *verbs.Device) bool {
-	r := dev.Provider().(*device).lastWoke.Load()
+	r := verbs.ProviderOf(dev).(*device).lastWoke.Load()
 	if r == nil {
 		return false
 	}
@@ -53,7 +53,7 @@ func PortSleeps(dev *verbs.Device) bool {
 
 // TimerSet reports whether a device waits for a time.
 func TimerSet(dev *verbs.Device) bool {
-	_, set := dev.Provider().(*device).engine.Deadline()
+	_, set := verbs.ProviderOf(dev).(*device).engine.Deadline()
 	return set
 }
 
@@ -70,7 +70,7 @@ func (l countedLink) Receive(in *link.Ingress) error {
 
 // CountWork counts from now on how often a device without traffic begins to wait for packets, and how often its timer rings.
 func CountWork(dev *verbs.Device) *atomic.Int64 {
-	d, work := dev.Provider().(*device), new(atomic.Int64)
+	d, work := verbs.ProviderOf(dev).(*device), new(atomic.Int64)
 	for _, r := range d.receivers {
 		r.lock()
 		r.link = countedLink{r.link, work}
@@ -95,14 +95,14 @@ func NeverLook(tb testing.TB) {
 
 // SetStream makes the device consider its traffic a stream, or not.
 func SetStream(d *verbs.Device, stream bool) {
-	t := &d.Provider().(*device).traffic
+	t := &verbs.ProviderOf(d).(*device).traffic
 	t.much.Store(stream)
 	t.stream.Store(stream)
 }
 
 // LockCapture makes the device wait with each packet that it captures. Calling unlock ends that.
 func LockCapture(dev *verbs.Device) (unlock func()) {
-	c := &dev.Provider().(*device).capture
+	c := &verbs.ProviderOf(dev).(*device).capture
 	c.mu.Lock()
 	return c.mu.Unlock
 }
@@ -110,7 +110,7 @@ func LockCapture(dev *verbs.Device) (unlock func()) {
 // Sending makes the device behave as if a goroutine had taken packets from the engine but not
 // sent them yet. Calling sent ends that.
 func Sending(dev *verbs.Device) (sent func()) {
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	d.sending.RLock()
 	return d.sending.RUnlock
 }
@@ -118,7 +118,7 @@ func Sending(dev *verbs.Device) (sent func()) {
 // Receive makes the caller receive on the port of dev that last woke a goroutine. receive waits for
 // packets and gives them to the engine, and leaves their answers. Calling stop ends that.
 func Receive(dev *verbs.Device) (receive func(), stop func()) {
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	r := d.lastWoke.Load()
 	r.lock()
 	return func() { _ = r.take() }, func() {
@@ -135,7 +135,7 @@ func SetShards(tb testing.TB, n int) {
 }
 
 // Spread spreads or gathers the packets for a device with shards.
-func Spread(dev *verbs.Device, spread bool) { spreadNow(dev.Provider().(*device), spread) }
+func Spread(dev *verbs.Device, spread bool) { spreadNow(verbs.ProviderOf(dev).(*device), spread) }
 
 func spreadNow(d *device, spread bool) {
 	for _, r := range d.receivers {
@@ -153,7 +153,7 @@ const noShards = "no shards: one processor, a receive buffer below 1 MiB, or no 
 
 // ReceivedBySocket returns how many packets each socket of a device has received: that for gathered packets, then the others.
 func ReceivedBySocket(dev *verbs.Device) (n []uint64) {
-	for _, r := range dev.Provider().(*device).receivers {
+	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
 		n = append(n, r.link.Counters().ReceivedPackets)
 	}
 	return n
@@ -161,7 +161,7 @@ func ReceivedBySocket(dev *verbs.Device) (n []uint64) {
 
 // HoldReceivers keeps the device from receiving until release is called.
 func HoldReceivers(dev *verbs.Device) (release func()) {
-	all := dev.Provider().(*device).receivers
+	all := verbs.ProviderOf(dev).(*device).receivers
 	for _, r := range all {
 		r.lock()
 	}
@@ -178,7 +178,7 @@ const MostPerPost = posterRounds * outboxBytes
 
 // WithoutRoom makes UC and UD send without regard to the receiver. dev must have no queue pairs.
 func WithoutRoom(dev *verbs.Device) {
-	for _, p := range dev.Provider().(*device).ports {
+	for _, p := range verbs.ProviderOf(dev).(*device).ports {
 		if p != nil {
 			p.room.Close()
 		}
@@ -188,7 +188,7 @@ func WithoutRoom(dev *verbs.Device) {
 // SentByPoster returns how many bytes a goroutine that posts sends itself, and whether it leaves some to
 // another goroutine.
 func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	sent := func() uint64 { return SentBytes(dev) }
 	for i := range d.posters {
 		d.posters[i].mu.Lock() // so post itself sends nothing
@@ -204,7 +204,7 @@ func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
 
 // SentBytes returns how many bytes a device has sent.
 func SentBytes(dev *verbs.Device) (n uint64) {
-	for _, r := range dev.Provider().(*device).receivers {
+	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
 		n += r.link.Counters().SentBytes
 	}
 	return n
@@ -328,7 +328,7 @@ func (l *fullLink) Close() error {
 
 // Fill makes the sockets of a device have no room until room is called. There must be no packets on their way.
 func Fill(dev *verbs.Device) (room func()) {
-	d, more := dev.Provider().(*device), make(chan struct{})
+	d, more := verbs.ProviderOf(dev).(*device), make(chan struct{})
 	d.sending.Lock()
 	defer d.sending.Unlock()
 	for _, p := range d.ports {
@@ -344,4 +344,4 @@ func Fill(dev *verbs.Device) (room func()) {
 }
 
 // PacketsWait reports whether packets of a device wait for room.
-func PacketsWait(dev *verbs.Device) bool { return dev.Provider().(*device).packetsWait() }
+func PacketsWait(dev *verbs.Device) bool { return verbs.ProviderOf(dev).(*device).packetsWait() }

@@ -79,7 +79,7 @@ func TestAHAttrFromWCUsesTheCache(t *testing.T) {
 // a change, and that callers get copies.
 func TestGIDTableCache(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	d.setChanged(false)
 	query := func() verbs.GIDEntry {
 		table, err := dev.QueryGIDTable()
@@ -135,7 +135,7 @@ func TestUnreadableHost(t *testing.T) {
 		"gone":       {gone, false, portDisabled, 2},
 	} {
 		dev, _, _ := openForDatagrams(t)
-		d := dev.Provider().(*device)
+		d := verbs.ProviderOf(dev).(*device)
 		before := len(d.events.Waiting())
 		d.setChanged(true)
 		d.gids.mu.Lock()
@@ -165,7 +165,7 @@ func TestHostUnreadableAtFirst(t *testing.T) {
 	rereadPause = time.Millisecond
 	t.Cleanup(func() { rereadPause = before })
 	dev, _, _ := openForDatagrams(t)
-	d := &device{ports: dev.Provider().(*device).ports}
+	d := &device{ports: verbs.ProviderOf(dev).(*device).ports}
 	d.events.Init(isFatal)
 	d.gids.init()
 	defer d.gids.close()
@@ -199,7 +199,7 @@ func TestHostUnreadableAtFirst(t *testing.T) {
 // TestGIDChangeOfAnEntry: an entry that stays at its place but gets another interface is a change.
 func TestGIDChangeOfAnEntry(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	d.setChanged(true)
 	d.gids.mu.Lock()
 	d.gids.entries[0].IfIndex = 77
@@ -214,7 +214,7 @@ func TestGIDChangeOfAnEntry(t *testing.T) {
 // TestOnThisHost checks which addresses are the host's, and that they are read again after a change.
 func TestOnThisHost(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	own := netip.MustParseAddr("192.0.2.7")
 	for a, want := range map[string]bool{"127.0.0.1": true, "127.9.8.7": true, "::1": true, "192.0.2.1": false, "2001:db8::1": false} {
 		if got := d.onThisHost(netip.MustParseAddr(a)); got != want {
@@ -241,7 +241,7 @@ func TestOnThisHost(t *testing.T) {
 // TestReplies checks the path on which the device answers datagrams.
 func TestReplies(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
-	d := dev.Provider().(*device)
+	d := verbs.ProviderOf(dev).(*device)
 	p := d.ports[slices.IndexFunc(d.ports, func(p *port) bool { return p != nil })]
 	peer := netip.MustParseAddr("192.0.2.1")
 	if got := d.reply(p.link.Addr(), peer); got == nil || got.Src != p.link.Addr() || got.Dst != peer || got.Link != p {

@@ -206,7 +206,7 @@ func TestOneSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer attended.Close()
-	if _, err := attended.Provider().(interface{ Attend(*int32) (int, error) }).Attend(new(int32)); err != nil {
+	if _, err := verbs.ProviderOf(attended).(interface{ Attend(*int32) (int, error) }).Attend(new(int32)); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(softroce.ReceivedBySocket(attended)); n != 1 {

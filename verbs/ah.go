@@ -56,9 +56,6 @@ func (pd *PD) CreateAHContext(ctx context.Context, attr AHAttr) (*AH, error) {
 	return nil, fail(op, pd.device, attr.String(), err)
 }
 
-// Provider returns the provider's side of the handle. For providers.
-func (ah *AH) Provider() ProviderAH { return ah.p }
-
 // Close destroys the handle. Sends posted with it must have completed. Closing again does
 // nothing.
 //

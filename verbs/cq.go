@@ -138,14 +138,11 @@ func wakeUp(woken chan struct{}) func() {
 	}
 }
 
-// Provider returns the provider's side of the CQ. For providers.
-func (cq *CQ) Provider() ProviderCQ { return cq.p }
-
 // Depth returns the number of entries: at least the requested number. It is valid after Close.
 func (cq *CQ) Depth() int { return cq.p.Depth() }
 
 // Is reports whether an asynchronous event is about this CQ. It is valid after Close.
-func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
+func (cq *CQ) Is(e AsyncEvent) bool { return e.object == cq.p }
 
 // Poll moves up to len(wcs) completions into wcs, oldest first, and returns their number, which may
 // be 0. It never waits and does not allocate. A failed work request is a completion, not an error:

@@ -64,7 +64,7 @@ func (e providerErrors) Unwrap() []error { return e }
 // Its answers are snapshots: ports, addresses and cables can change at any time.
 //
 // All methods of a Device may be called at the same time by several goroutines, Close included. For
-// the function given to [Device.Subscribe], see there. After Close, Name, Info and Provider still
+// the function given to [Device.Subscribe], see there. After Close, Name and Info still
 // work; methods that ask the device return net.ErrClosed.
 type Device struct {
 	handle
@@ -188,10 +188,6 @@ func (d *Device) Info() DeviceInfo { return d.info }
 
 // Name is the device's name: "rxe0".
 func (d *Device) Name() string { return d.info.Name }
-
-// Provider returns the provider's side of the device. Providers may offer methods on it that
-// this package does not have.
-func (d *Device) Provider() ProviderDevice { return d.p }
 
 // Query reads the device's limits. net.ErrClosed after Close.
 //

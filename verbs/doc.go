@@ -114,6 +114,22 @@
 // transition. A Logger given to package rc gets each object, transition and message of a
 // connection.
 //
+// # Writing a provider
+//
+// [Register] and everything whose name begins with Provider are for packages that serve devices. A
+// program that uses devices needs none of it. [Provider] has the rules of all methods.
+//
+//	Provider         lists the devices, and opens a ProviderDevice
+//	ProviderDevice   makes ProviderPD, ProviderCQ, ProviderCompChannel
+//	ProviderPD       makes ProviderMR, ProviderMW, ProviderAH, ProviderSRQ, ProviderQP
+//	ProviderQPInit   and ProviderCQInit are QPInit and CQInit with the provider's objects
+//	ProviderOf       returns the provider's object of a *CQ, *MR and so on
+//	ProviderEvent    makes the asynchronous event of a CQ or an SRQ
+//
+// The other names are optional interfaces: a ProviderPD that also has the method of [ProviderNullMR]
+// supports null regions. They are in this package, and not in one of their own, because a
+// [SendWR] names an [AH], and an AH holds its ProviderAH.
+//
 // # Examples
 //
 //	Example                  two queue pairs by hand, from the objects to a READ

@@ -40,15 +40,15 @@ func (t EventType) String() string {
 		"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL")
 }
 
-// AsyncEvent is an asynchronous event (struct ibv_async_event). Its type says which of QPN, CQ,
-// SRQ and Port is set; the others are zero. CQ and SRQ may be nil if the object has been closed
-// since. AsyncEvent is a plain value and does not keep an object open.
+// AsyncEvent is an asynchronous event (struct ibv_async_event). Its type says what the event is
+// about: a queue pair, a port, the device, a CQ or an SRQ. [CQ.Is] and [SRQ.Is] report whether it is
+// about that queue. AsyncEvent is a plain value and does not keep an object open.
 type AsyncEvent struct {
-	Type EventType   // what happened, and to which kind of object
-	QPN  uint32      // for events of a queue pair
-	CQ   ProviderCQ  // for events of a CQ; compare it with [CQ.Is]
-	SRQ  ProviderSRQ // for events of an SRQ; compare it with [SRQ.Is]
-	Port uint8       // for events of a port
+	Type EventType // what happened, and to which kind of object
+	QPN  uint32    // for events of a queue pair; otherwise 0
+	Port uint8     // for events of a port; otherwise 0
+
+	object any // for events of a CQ or an SRQ: the provider's; nil if the object has been closed since
 }
 
 // Fatal reports whether the object of the event can no longer be used. A queue pair works again
@@ -63,13 +63,15 @@ func (e AsyncEvent) Fatal() bool {
 
 // String returns the event and its object: "IBV_EVENT_PORT_ERR on port 1".
 func (e AsyncEvent) String() string {
+	switch e.object.(type) {
+	case ProviderCQ:
+		return fmt.Sprintf("%v on a CQ", e.Type)
+	case ProviderSRQ:
+		return fmt.Sprintf("%v on an SRQ", e.Type)
+	}
 	switch {
 	case e.QPN != 0:
 		return fmt.Sprintf("%v on QP %#06x", e.Type, e.QPN)
-	case e.CQ != nil:
-		return fmt.Sprintf("%v on a CQ", e.Type)
-	case e.SRQ != nil:
-		return fmt.Sprintf("%v on an SRQ", e.Type)
 	case e.Port != 0:
 		return fmt.Sprintf("%v on port %d", e.Type, e.Port)
 	}

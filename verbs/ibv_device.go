@@ -318,12 +318,12 @@ func (d *ibvDevice) listed() bool {
 func (d *ibvDevice) decodeEvent() AsyncEvent {
 	event := AsyncEvent{Type: EventType(d.read._type), QPN: uint32(d.read.qpn), Port: uint8(d.read.port)}
 	if cq, ok := d.cqs.find(d.read.cq); ok {
-		if event.CQ = cq; event.Type == EventCQErr {
+		if event.object = cq; event.Type == EventCQErr {
 			cq.lost()
 		}
 	}
 	if srq, ok := d.srqs.find(d.read.srq); ok {
-		event.SRQ = srq
+		event.object = srq
 	}
 	return event
 }

@@ -173,9 +173,6 @@ func (mr *MR) Len() int { return mr.length }
 // address unless [MROptions] or [AccessZeroBased] set another.
 func (mr *MR) Addr() uint64 { return mr.addr }
 
-// Provider returns the provider's side of the region. For providers.
-func (mr *MR) Provider() ProviderMR { return mr.p }
-
 // Access returns the access flags of the region.
 func (mr *MR) Access() Access { return mr.access }
 

@@ -67,9 +67,6 @@ func (mw *MW) Type() MWType { return mw.kind }
 // close the window.
 func (mw *MW) RKey() uint32 { return mw.p.RKey() }
 
-// Provider returns the provider's side of the window. For providers.
-func (mw *MW) Provider() ProviderMW { return mw.p }
-
 // String returns type and key.
 func (mw *MW) String() string { return fmt.Sprintf("%v rkey %#x", mw.kind, mw.RKey()) }
 

@@ -196,6 +196,23 @@ type ProviderQP interface {
 	Close() error
 }
 
+// ProviderOf returns what a provider made for an object: the ProviderDevice of a *[Device], and
+// likewise of a *[CQ], *[SRQ], *[AH], *[MR] or *[MW]. For an [AsyncEvent] it returns what was given to
+// [ProviderEvent]. It also works after Close.
+func ProviderOf[P any, O interface{ provider() P }](object O) P { return object.provider() }
+
+func (d *Device) provider() ProviderDevice { return d.p }
+func (cq *CQ) provider() ProviderCQ        { return cq.p }
+func (s *SRQ) provider() ProviderSRQ       { return s.p }
+func (ah *AH) provider() ProviderAH        { return ah.p }
+func (mr *MR) provider() ProviderMR        { return mr.p }
+func (mw *MW) provider() ProviderMW        { return mw.p }
+func (e AsyncEvent) provider() any         { return e.object }
+
+// ProviderEvent makes the event of a ProviderCQ or a ProviderSRQ, for NextEvent. An event of another
+// object has its number in a field of AsyncEvent.
+func ProviderEvent(t EventType, object any) AsyncEvent { return AsyncEvent{Type: t, object: object} }
+
 // providers holds the registered providers in order.
 var providers struct {
 	sync.Mutex

@@ -62,7 +62,7 @@ func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 }
 
 // Is reports whether an asynchronous event is about this SRQ. It is valid after Close.
-func (s *SRQ) Is(e AsyncEvent) bool { return e.SRQ == s.p }
+func (s *SRQ) Is(e AsyncEvent) bool { return e.object == s.p }
 
 // PostRecv queues receive work requests in order. If a request is refused, the error is a
 // *[PostError] with the request's index: the requests before it are queued, the others are not.
@@ -102,9 +102,6 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	})
 	return attr, err
 }
-
-// Provider returns the provider's side of the SRQ. For providers.
-func (s *SRQ) Provider() ProviderSRQ { return s.p }
 
 // Number returns the SRQ's number, for XRC peers. errors.ErrUnsupported if the device has no SRQ
 // numbers, net.ErrClosed after Close.

@@ -39,7 +39,7 @@ func TestSRQ(t *testing.T) {
 	if err := srq.PostRecv(make([]RecvWR, 1)); !errors.As(err, &pe) || pe.Index != 0 || pe.Op != "ibv_post_srq_recv" {
 		t.Errorf("full: %v", err)
 	}
-	event := AsyncEvent{Type: EventSRQLimitReached, SRQ: srq.p}
+	event := ProviderEvent(EventSRQLimitReached, srq.p)
 	if !srq.Is(event) || other.Is(event) || event.Fatal() || event.String() != "IBV_EVENT_SRQ_LIMIT_REACHED on an SRQ" {
 		t.Errorf("%v", event)
 	}

@@ -45,7 +45,7 @@ func rv_create_cq(handle C.rv_handle, flags C.uint64_t, ring *C.struct_rv_ring, 
 	if err != nil {
 		return errnoOf(err)
 	}
-	q := &cq{context: c, CQ: v, soft: v.Provider().(sharer)}
+	q := &cq{context: c, CQ: v, soft: verbs.ProviderOf(v).(sharer)}
 	if shared != nil {
 		q.channel = &channel{shared: shared, event: uint64(event)}
 	}
@@ -53,7 +53,7 @@ func rv_create_cq(handle C.rv_handle, flags C.uint64_t, ring *C.struct_rv_ring, 
 		_ = v.Close() // report the error of share
 		return errnoOf(err)
 	}
-	put(&c.events, c.events.cqs, v.Provider(), target{c, uint64(event)})
+	c.events.put(verbs.ProviderOf(v), target{c, uint64(event)})
 	*out = cqs.add(q)
 	return 0
 }
@@ -112,7 +112,7 @@ func rv_destroy_cq(handle C.rv_handle) C.int {
 		if err := q.CQ.Close(); err != nil {
 			return err
 		}
-		drop(&q.events, q.events.cqs, q.Provider())
+		q.events.drop(verbs.ProviderOf(q.CQ))
 		if q.channel != nil {
 			q.channel.forget()
 		}

@@ -20,9 +20,7 @@ import (
 type events struct {
 	mu       sync.Mutex
 	contexts map[*context]bool
-	qps      map[uint32]target // by QPN
-	cqs      map[verbs.ProviderCQ]target
-	srqs     map[verbs.ProviderSRQ]target
+	objects  map[any]target // by QPN, or by the provider's CQ or SRQ
 }
 
 // target is where the events of an object go.
@@ -32,8 +30,7 @@ type target struct {
 }
 
 func (e *events) start(d *verbs.Device) {
-	e.contexts, e.qps = make(map[*context]bool), make(map[uint32]target)
-	e.cqs, e.srqs = make(map[verbs.ProviderCQ]target), make(map[verbs.ProviderSRQ]target)
+	e.contexts, e.objects = make(map[*context]bool), make(map[any]target)
 	d.Subscribe(e.deliver) // until the device is closed
 }
 
@@ -58,36 +55,31 @@ func rv_hold_events(handle C.rv_handle, hold C.int) {
 	}
 }
 
-// put and drop keep a table of targets.
-func put[K comparable](e *events, table map[K]target, key K, t target) {
+// put and drop keep the table of targets.
+func (e *events) put(object any, t target) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	table[key] = t
+	e.objects[object] = t
 }
 
-func drop[K comparable](e *events, table map[K]target, key K) {
+func (e *events) drop(object any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(table, key)
+	delete(e.objects, object)
 }
 
 func (e *events) deliver(event verbs.AsyncEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t, found := target{}, false
-	switch {
-	case event.QPN != 0:
-		t, found = e.qps[event.QPN]
-	case event.CQ != nil:
-		t, found = e.cqs[event.CQ]
-	case event.SRQ != nil:
-		t, found = e.srqs[event.SRQ]
-	default:
+	object := verbs.ProviderOf(event)
+	if event.QPN != 0 {
+		object = event.QPN
+	}
+	if object == nil {
 		for c := range e.contexts {
 			report(c.asyncFD, uint64(event.Port), event.Type)
 		}
-	}
-	if found {
+	} else if t, found := e.objects[object]; found {
 		report(t.context.asyncFD, t.element, event.Type)
 	}
 }

@@ -130,7 +130,7 @@ func open(name string) (d *device, err error) {
 			freeShared(d.shared)
 		}
 	}()
-	soft := v.Provider().(attender)
+	soft := verbs.ProviderOf(v).(attender)
 	packets, err := soft.Attend((*int32)(&d.shared.attending))
 	if err != nil {
 		return nil, errors.WithMessage(errors.WithMessage(err, "taking the device's sockets off Go's poller"), name)
@@ -207,6 +207,6 @@ func rv_close(handle C.rv_handle) C.int {
 
 //export rv_clock
 func rv_clock(handle C.rv_handle) C.uint64_t {
-	now, _ := contexts.get(handle).Provider().(attender).QueryRawClock() // fails only after Close
+	now, _ := verbs.ProviderOf(contexts.get(handle).Device).(attender).QueryRawClock() // fails only after Close
 	return C.uint64_t(now)
 }

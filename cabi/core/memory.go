@@ -280,7 +280,7 @@ func rv_alloc_mw(handle C.rv_handle, kind C.int, out *C.rv_handle, rkey *C.uint3
 	}
 	*out, *rkey = mws.add(&mw{p, w}), C.uint32_t(w.RKey())
 	if w.Type() == verbs.MWType2 { // rv_bind_mw returns the keys of the others
-		w.Provider().(sharedKey).Share((*uint32)(rkey))
+		verbs.ProviderOf(w).(sharedKey).Share((*uint32)(rkey))
 	}
 	return 0
 }

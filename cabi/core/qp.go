@@ -56,7 +56,7 @@ func rv_create_qp(domain, sendCQ, recvCQ, shared C.rv_handle, kind, sigAll C.int
 	}
 	q := &qp{pd: p, QP: v}
 	setCap(size, v.Cap())
-	put(&p.events, p.events.qps, v.QPN(), target{p.context, uint64(element)})
+	p.events.put(v.QPN(), target{p.context, uint64(element)})
 	*out, *qpn = qps.add(q), C.uint32_t(v.QPN())
 	return 0
 }
@@ -72,7 +72,7 @@ func rv_destroy_qp(handle C.rv_handle) C.int {
 		if err := q.QP.Close(); err != nil {
 			return err
 		}
-		drop(&q.events, q.events.qps, q.QPN())
+		q.events.drop(q.QPN())
 		return nil
 	})
 }
@@ -152,7 +152,7 @@ func rv_create_srq(domain C.rv_handle, a *C.struct_ibv_srq_attr, element C.uint6
 	}
 	s := &srq{pd: p, SRQ: v}
 	*out = srqs.add(s)
-	put(&p.events, p.events.srqs, v.Provider(), target{p.context, uint64(element)})
+	p.events.put(verbs.ProviderOf(v), target{p.context, uint64(element)})
 	return rv_query_srq(*out, a)
 }
 
@@ -182,7 +182,7 @@ func rv_destroy_srq(handle C.rv_handle) C.int {
 		if err := s.SRQ.Close(); err != nil {
 			return err
 		}
-		drop(&s.events, s.events.srqs, s.Provider())
+		s.events.drop(verbs.ProviderOf(s.SRQ))
 		return nil
 	})
 }

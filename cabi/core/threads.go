@@ -5,6 +5,8 @@ package main
 // #cgo LDFLAGS: -Wl,--wrap=pthread_create
 import "C"
 
+import "github.com/rawverbs/rawverbs/verbs"
+
 // rv_enter binds the calling thread to Go.
 //
 //export rv_enter
@@ -17,6 +19,6 @@ func rv_flush() {
 	devices.Lock()
 	defer devices.Unlock()
 	for _, d := range devices.byName {
-		d.Provider().(attender).Flush()
+		verbs.ProviderOf(d.Device).(attender).Flush()
 	}
 }

@@ -33,7 +33,7 @@ func (stalling) Open(name string) (verbs.ProviderDevice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stallingDevice{under.Provider(), under}, nil
+	return &stallingDevice{verbs.ProviderOf(under), under}, nil
 }
 
 type stallingDevice struct {

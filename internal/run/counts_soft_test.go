@@ -235,7 +235,7 @@ func TestStopBeforeHello(t *testing.T) {
 // change once, and its Snapshot says what is wrong.
 func TestPortDown(t *testing.T) {
 	s := serves(t, unsteadyPrefix+testdevice.Name(t), nil)
-	dev := s.counts.device.Provider().(*unsteady)
+	dev := verbs.ProviderOf(s.counts.device).(*unsteady)
 	if down := s.counts.Snapshot().Down; down != nil {
 		t.Error("at first", down)
 	}
@@ -339,5 +339,5 @@ func (unsteadyProvider) Open(name string) (verbs.ProviderDevice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &unsteady{ProviderDevice: under.Provider(), under: under, events: make(chan verbs.AsyncEvent), closed: make(chan struct{})}, nil
+	return &unsteady{ProviderDevice: verbs.ProviderOf(under), under: under, events: make(chan verbs.AsyncEvent), closed: make(chan struct{})}, nil
 }

@@ -148,7 +148,7 @@ type bare struct {
 }
 
 func (e *Env) bare() *bare {
-	p := e.Dev.Provider()
+	p := verbs.ProviderOf(e.Dev)
 	x := &bare{e: e, events: make(chan struct{}, 100)}
 	pd, err := p.AllocPD()
 	made(e, pd, err)

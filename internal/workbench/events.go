@@ -252,12 +252,10 @@ func (h *host) asyncText(e verbs.AsyncEvent) string {
 		if o := h.qpOf(e.QPN); o != nil {
 			return text + " on QP " + o.name
 		}
-	case e.CQ != nil:
-		return text + " on CQ " + h.cqName(e)
-	case e.SRQ != nil:
+	default:
 		for _, o := range h.objects {
-			if o.kind == "SRQ" && !o.closed && o.srq.Is(e) {
-				return text + " on SRQ " + o.name
+			if !o.closed && (o.kind == "CQ" && o.cq.Is(e) || o.kind == "SRQ" && o.srq.Is(e)) {
+				return text + " on " + o.kind + " " + o.name
 			}
 		}
 	}

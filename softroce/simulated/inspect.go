@@ -35,7 +35,7 @@ func (w *World) InspectQP(h Host, of *verbs.QP) (QPView, bool) {
 // InspectCQ returns the inside of a CQ.
 func (w *World) InspectCQ(h Host, of *verbs.CQ) (v CQView) {
 	for _, c := range w.devices[h].cqs {
-		if of.Is(verbs.AsyncEvent{CQ: c}) {
+		if verbs.ProviderOf(of) == c {
 			v = c.Inspect()
 		}
 	}
@@ -45,7 +45,7 @@ func (w *World) InspectCQ(h Host, of *verbs.CQ) (v CQView) {
 // InspectSRQ returns the receives in an SRQ, the oldest first.
 func (w *World) InspectSRQ(h Host, of *verbs.SRQ) (v []RecvView) {
 	for _, s := range w.devices[h].srqs {
-		if of.Is(verbs.AsyncEvent{SRQ: s}) {
+		if verbs.ProviderOf(of) == s {
 			v = s.Inspect()
 		}
 	}
@@ -53,7 +53,7 @@ func (w *World) InspectSRQ(h Host, of *verbs.SRQ) (v []RecvView) {
 }
 
 // InspectMW returns what a memory window opens.
-func InspectMW(of *verbs.MW) MWView { return of.Provider().(*transport.MW).Inspect() }
+func InspectMW(of *verbs.MW) MWView { return verbs.ProviderOf(of).(*transport.MW).Inspect() }
 
 // Counters returns the engine's counters of a host that are not 0, by name.
 func (w *World) Counters(h Host) map[string]uint64 {

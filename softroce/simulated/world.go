@@ -207,21 +207,20 @@ func (d *device) inspect() map[*qp]transport.QPView {
 // report records an engine's event.
 func (w *World) report(d *device, e transport.Event) {
 	out := verbs.AsyncEvent{Type: e.Type}
-	if e.QP != nil {
+	switch {
+	case e.QP != nil:
 		out.QPN = e.QP.QPN()
-	}
-	if e.CQ != nil {
-		out.CQ = e.CQ.User.(*cq)
-	}
-	if e.SRQ != nil {
-		out.SRQ = e.SRQ.User.(*srq)
+	case e.CQ != nil:
+		out = verbs.ProviderEvent(e.Type, e.CQ.User.(*cq))
+	case e.SRQ != nil:
+		out = verbs.ProviderEvent(e.Type, e.SRQ.User.(*srq))
 	}
 	w.events = append(w.events, Event{At: w.now, Host: d.host, Async: out})
 }
 
 // notify records a completion event.
 func (w *World) notify(d *device, c *cq) {
-	w.events = append(w.events, Event{At: w.now, Host: d.host, Async: verbs.AsyncEvent{CQ: c}, Completion: true})
+	w.events = append(w.events, Event{At: w.now, Host: d.host, Async: verbs.ProviderEvent(0, c), Completion: true})
 }
 
 // TakeEvents returns the events since the last call.

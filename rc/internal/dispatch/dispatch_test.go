@@ -83,7 +83,7 @@ func newSilentCQ(t *testing.T) (*verbs.CQ, *silentCQ) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cq.Close() })
-	return cq, &dev.Provider().(*silentDevice).cq
+	return cq, &verbs.ProviderOf(dev).(*silentDevice).cq
 }
 
 // routes returns a route of each kind, on a completion queue of its own.

@@ -440,7 +440,7 @@ func (a *arena) end() {
 			a.t.Error(err)
 		}
 		if p.handle != nil {
-			_ = p.handle.Provider().(*AH).Close()
+			_ = verbs.ProviderOf(p.handle).(*AH).Close()
 		}
 	}
 	a.check()

@@ -145,8 +145,8 @@ func (qp *QP) bind(b *binding) bool {
 
 // takeBind reads the bind of a request. It returns EINVAL for objects of another device.
 func (qp *QP) takeBind(b *verbs.MWBind) (binding, error) {
-	mw, isMW := b.MW.Provider().(*MW)
-	mr, isMR := b.MR.Provider().(interface{ Region() *MR })
+	mw, isMW := verbs.ProviderOf(b.MW).(*MW)
+	mr, isMR := verbs.ProviderOf(b.MR).(interface{ Region() *MR })
 	if !isMW || !isMR || mw.pd.engine != qp.engine || mr.Region().engine != qp.engine {
 		return binding{}, syscall.EINVAL
 	}

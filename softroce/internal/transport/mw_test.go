@@ -357,7 +357,7 @@ func TestFlushedBind(t *testing.T) {
 					c.send(w.write(c, 3, first.Addr, first.RKey))
 					c.want(c.scq, 3, verbs.WCSuccess, verbs.WCRDMAWrite)
 				} else { // b's bind is valid, and must be invalidated first
-					w.mw.Provider().(*MW).unbind()
+					verbs.ProviderOf(w.mw).(*MW).unbind()
 				}
 				second := w.part(16, 8, verbs.AccessRemoteWrite)
 				w.b = d

@@ -102,7 +102,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 		if wr.AH == nil {
 			return syscall.EINVAL
 		}
-		ah, ok := wr.AH.Provider().(*AH)
+		ah, ok := verbs.ProviderOf(wr.AH).(*AH)
 		if !ok || ah.pd != qp.pd || ah.closed.Load() {
 			return syscall.EINVAL
 		}
