@@ -1,9 +1,12 @@
-// Package dependencies tests which packages import which, what the libraries and the commands link, how large they are,
-// how errors are made, and that no test measures time.
+// Package dependencies tests what .golangci.yml cannot say: where C is, how large the programs and packages are, which
+// examples and tests the docs name, and that no test measures time.
 package dependencies
 
 import (
-	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -14,110 +17,17 @@ import (
 	"testing"
 )
 
-const module = "github.com/rawverbs/rawverbs/"
-
-// TestImportsRunDownwards compares ARCHITECTURE.md's table of imports with the code. Each import of a package must be in
-// the package's row, and the imported package's row below. The table must not name other imports.
-func TestImportsRunDownwards(t *testing.T) {
-	table := readTable(t)
-	rowOf := func(name string) int {
-		return slices.IndexFunc(table, func(row []string) bool { return matches(row[0], name) })
-	}
-	used := map[string]bool{} // "package pattern", "import pattern"
-	for name, p := range packages(t) {
-		for _, imported := range p.Imports {
-			imported, own := strings.CutPrefix(imported, module)
-			if !own || strings.HasPrefix(name, "test/") {
-				continue
-			}
-			at, i := rowOf(name), -1
-			if at >= 0 {
-				i = slices.IndexFunc(table[at][1:], func(pattern string) bool { return matches(pattern, imported) })
-			}
-			switch {
-			case i < 0:
-				t.Errorf("%s imports %s, but has no row in ARCHITECTURE.md that names that package", name, imported)
-				continue
-			case rowOf(imported) <= at:
-				t.Errorf("%s imports %s, but the row of %[2]s is not below", name, imported)
-			}
-			used[table[at][0]+" "+table[at][i+1]] = true
-		}
-	}
-	for _, row := range table {
-		for _, imported := range row[1:] {
-			if !used[row[0]+" "+imported] {
-				t.Errorf("the row %s names %s, but none of its packages imports it", row[0], imported)
-			}
-		}
-	}
-}
-
-func matches(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
-}
-
-// readTable reads the table below the heading "Imports": in each row patterns of the packages and of what they import.
-func readTable(t *testing.T) (table [][]string) {
-	_, section, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "\n## Imports\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for line := range strings.Lines(section) {
-		if strings.HasPrefix(line, "| `") {
-			table = append(table, found(line, regexp.MustCompile("`([^`]+)`")))
-		}
-	}
-	if len(table) < 10 {
-		t.Fatalf("the table has %d rows", len(table))
-	}
-	return table
-}
+var root = filepath.Join("..", "..")
 
 // TestImportC: the product contains C in the provider of libibverbs, in its calls past cgo, and in the C library of the
-// software device. Packages that only tests import may contain C.
+// software device.
 func TestImportC(t *testing.T) {
-	all, product, has := packages(t), map[string]bool{}, map[string]bool{}
-	for name, p := range all {
-		product[name] = product[name] || p.Name == "main"
-		for _, imported := range p.Imports {
-			product[strings.TrimPrefix(imported, module)] = true
-		}
-	}
-	for name, p := range all {
-		for _, file := range p.CgoFiles {
-			allowed := name == "verbs" && matches("ibv_*.go", file) || name == "verbs/internal/ccall" || name == "cabi/core"
-			if allowed {
-				has[name] = true
-			} else if product[name] {
-				t.Errorf("%s/%s imports C; only verbs/ibv_*.go, verbs/internal/ccall and cabi/core may", name, file)
-			}
-		}
-	}
-	if len(has) < 3 {
-		t.Errorf("go list shows C only in %v", has)
-	}
-}
-
-// TestLinks: the libraries link pkg/errors and x/sys at most. Of the commands only rdma_server links Prometheus's library,
-// with net/http and protobuf.
-func TestLinks(t *testing.T) {
-	for _, env := range [][]string{{"GOOS=linux", "CGO_ENABLED=1"}, {"GOOS=linux", "CGO_ENABLED=0"}, {"GOOS=darwin", "CGO_ENABLED=0"}} {
-		for _, library := range []string{"qpstate", "oob", "verbs", "rc", "rnet", "softroce"} {
-			const modules = `{{with .Module}}{{if not .Main}}{{$.ImportPath}}={{.Path}}{{end}}{{end}}`
-			for linked := range strings.FieldsSeq(goCommand(t, env, "list", "-deps", "-f", modules, "./"+library+"/...")) {
-				pkg, linked, _ := strings.Cut(linked, "=")
-				deep := library != "qpstate" && library != "oob"
-				if linked != "github.com/pkg/errors" && (!deep || linked != "golang.org/x/sys") {
-					t.Errorf("%v: %s links %s of module %s", env, library, pkg, linked)
-				}
-			}
-		}
-	}
-	for name, p := range packages(t) {
-		if p.Name == "main" && strings.HasPrefix(name, "cmd/") {
-			if links := strings.Contains(strings.Join(p.Deps, " "), "github.com/prometheus/"); links != (name == "cmd/rdma_server") {
-				t.Errorf("%s links Prometheus's library: %v", name, links)
-			}
+	importsC := regexp.MustCompile(`(?m)^import "C"$`)
+	allowed := regexp.MustCompile(`^(verbs/ibv_\w+|verbs/internal/ccall/\w+|cabi/core/\w+)\.go$`)
+	forTests := regexp.MustCompile(`_test\.go$|^test/|^verbs/internal/(ccall/ccalltest|ibvfake|ibvlinked)/`)
+	for _, name := range goFiles(t) {
+		if importsC.MatchString(read(t, name)) && !allowed.MatchString(name) && !forTests.MatchString(name) {
+			t.Errorf("%s imports C; only verbs/ibv_*.go, verbs/internal/ccall and cabi/core may", name)
 		}
 	}
 }
@@ -126,62 +36,234 @@ func TestLinks(t *testing.T) {
 // commands, built without -ldflags; and the lines of all packages but the four largest.
 func TestSizes(t *testing.T) {
 	const MiB = 1 << 20
-	if modules := strings.Fields(goCommand(t, nil, "list", "-m", "-f", "{{.Path}}", "all")); len(modules) > 50 { // 23 of them for metrics
+	if modules := strings.Fields(goCommand(t, "list", "-m", "-f", "{{.Path}}", "all")); len(modules) > 50 { // 23 of them for metrics
 		t.Errorf("the module graph has %d modules, want at most 50: %v", len(modules), modules)
 	}
 	dir := t.TempDir()
-	goCommand(t, nil, "build", "-o", dir+"/", "./cmd/...")
+	goCommand(t, "build", "-o", dir+"/", "./cmd/...")
 	// crypto/tls is 2 MiB of each but rawverbs, metrics are 5 MiB, the laboratory is 2 MiB.
 	for name, most := range map[string]int64{"rdma_client": 15 * MiB, "rdma_server": 20 * MiB, "rdma_lab": 19 * MiB, "rawverbs": 9 * MiB} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Error(err)
-		} else if info.Size() > most {
-			t.Errorf("%s has %d bytes, want at most %d", name, info.Size(), most)
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() > most {
+			t.Errorf("%s has %d bytes, want at most %d; %v", name, info.Size(), most, err)
 		}
 	}
-	large := []string{"verbs", "softroce/internal/transport", "internal/verbstest", "internal/workbench"}
-	for name, p := range packages(t) {
-		lines := 0
-		for _, file := range slices.Concat(p.GoFiles, p.CgoFiles) {
-			lines += strings.Count(read(t, name+"/"+file), "\n")
+	lines, large := map[string]int{}, []string{"verbs", "softroce/internal/transport", "internal/verbstest", "internal/workbench"}
+	for _, name := range goFiles(t) {
+		if dir := path.Dir(name); !strings.HasSuffix(name, "_test.go") && !slices.Contains(large, dir) {
+			lines[dir] += strings.Count(read(t, name), "\n")
 		}
-		if lines > 3100 && !slices.Contains(large, name) {
-			t.Errorf("%s has %d lines, want at most 3100", name, lines)
+	}
+	for dir, n := range lines {
+		if n > 3300 {
+			t.Errorf("%s has %d lines, want at most 3300", dir, n)
 		}
 	}
 }
 
-// listed is a package as go list prints it.
-type listed struct {
-	ImportPath, Name                 string
-	Imports, Deps, GoFiles, CgoFiles []string
+// TestDocListsExamples: the doc.go of each public package lists its Example functions, in order.
+func TestDocListsExamples(t *testing.T) {
+	for _, dir := range []string{"verbs", "qpstate", "oob", "rc", "rnet", "softroce"} {
+		have := found(tests(t, dir), regexp.MustCompile(`(?m)^func (Example\w*)\(\)`))
+		slices.Sort(have)
+		if got := found(read(t, dir+"/doc.go"), regexp.MustCompile(`(?m)^//\t(Example\w*)  `)); !slices.Equal(got, have) || len(have) == 0 {
+			t.Errorf("%s/doc.go lists the examples\n%q, the package has\n%q", dir, got, have)
+		}
+	}
 }
 
-// packages lists the module's packages by their folders, for the system whose packages have the most files.
-func packages(t *testing.T) map[string]listed {
-	all := map[string]listed{}
-	env := []string{"CGO_ENABLED=1", "GOOS=linux", "GOARCH=amd64"}
-	list := json.NewDecoder(strings.NewReader(goCommand(t, env, "list", "-json=ImportPath,Name,Imports,Deps,GoFiles,CgoFiles", "./...")))
-	for list.More() {
-		var p listed
-		if err := list.Decode(&p); err != nil {
+// TestThreatsHaveTests looks up each test, or file of CI, that SECURITY.md names.
+func TestThreatsHaveTests(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "SECURITY.md"), "## Threats")
+	rows, named := 0, regexp.MustCompile("`([a-z0-9/]+)`((?: (?:Test|Fuzz)\\w+,?)+)")
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| who") {
+			continue
+		}
+		rows++
+		cell := strings.TrimSpace(strings.Split(line, "|")[4])
+		all := named.FindAllStringSubmatch(cell, -1)
+		if len(all) == 0 { // then it names a file, such as CI's
+			read(t, cell)
+		}
+		for _, m := range all {
+			for name := range strings.FieldsSeq(strings.ReplaceAll(m[2], ",", " ")) {
+				if !strings.Contains(tests(t, m[1]), "\nfunc "+name+"(") {
+					t.Errorf("package %s has no %s", m[1], name)
+				}
+			}
+		}
+	}
+	if rows < 10 {
+		t.Errorf("only %d threats were read", rows)
+	}
+}
+
+// TestTestsDoNotMeasure looks for tests that measure time, have limits of their own, or count allocations of the
+// whole process. Such tests fail on a slow or busy host. In simulated time (a function given to synctest.Test)
+// and in benchmarks everything is allowed. clocks lists the other exceptions.
+func TestTestsDoNotMeasure(t *testing.T) {
+	used, kit := map[string]bool{}, regexp.MustCompile(`_test\.go$|^internal/verbstest/`)
+	for _, file := range goFiles(t) {
+		if !kit.MatchString(file) || strings.HasPrefix(file, "internal/testkit/") {
+			continue
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
 			t.Fatal(err)
 		}
-		all[strings.TrimPrefix(p.ImportPath, module)] = p
+		for _, d := range parsed.Decls {
+			place := file
+			if f, ok := d.(*ast.FuncDecl); ok {
+				place += " " + f.Name.Name
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				called := selector(call.Fun)
+				if called == "synctest.Test" || strings.Contains(place, " Benchmark") {
+					return false
+				}
+				if remedy := measures(called, call.Args); remedy != "" {
+					used[file], used[place] = true, true
+					if !slices.Contains(clocks, file) && !slices.Contains(clocks, place) {
+						t.Errorf("%v: %s in %s: %s", set.Position(call.Pos()), called, place, remedy)
+					}
+				}
+				return true
+			})
+		}
 	}
-	return all
+	for _, place := range clocks {
+		if !used[place] {
+			t.Errorf("clocks lists %q, which needs no exception", place)
+		}
+	}
+}
+
+// limits are the calls that make a limit.
+var limits = regexp.MustCompile(`^(time\.(After|NewTimer|Tick|NewTicker|AfterFunc)|context\.With(Timeout|Deadline)\w*|net\.DialTimeout)$|time\.Now\(\)\.Add$`)
+
+// measures returns what to use in place of a call, or "" for a call that is allowed.
+func measures(called string, args []ast.Expr) (remedy string) {
+	switch {
+	case called == "time.Since", called == "time.Until", strings.HasSuffix(called, "time.Now().Sub"):
+		return "no test asserts a duration; use testing/synctest, the order of events, or a benchmark"
+	case called == "runtime.ReadMemStats":
+		return "use testing.AllocsPerRun or testkit.Allocations"
+	case called == "time.Sleep" && mentions(args, "Second", "Minute", "Hour"):
+		return "wait for the event, or use testing/synctest"
+	case called == "time.AfterFunc" && !mentions(args[:1], "testkit"), limits.MatchString(called) && !mentions(args, "testkit"):
+		return "use internal/testkit, whose limit is the same for all tests; for an event that comes later, testkit.Moment"
+	}
+	return ""
+}
+
+// selector returns the text of a function's expression, such as time.Now().Add.
+func selector(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return selector(e.X) + "." + e.Sel.Name
+	case *ast.CallExpr:
+		return selector(e.Fun) + "()"
+	}
+	return "…"
+}
+
+// mentions reports whether one of the identifiers is in the expressions.
+func mentions(exprs []ast.Expr, names ...string) (found bool) {
+	for _, e := range exprs {
+		ast.Inspect(e, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			found = found || ok && slices.Contains(names, id.Name)
+			return !found
+		})
+	}
+	return found
+}
+
+// clocks has the files and functions that may use a clock or count the allocations of a process.
+var clocks = []string{
+	// What prints figures, and asserts none.
+	"examples/kvcache/main_test.go use", "examples/rnet-grpc/main_test.go TestSpeed", "rnet/speed_test.go measure",
+	"softroce/speed_test.go against", "softroce/internal/interop/speed_test.go ratio", "test/versus/ends_test.go round",
+	"test/cabi/soak_test.go TestSoak", "test/e2e/faults_test.go run",
+	"internal/verbstest/case.go execute", "internal/verbstest/case.go outcome",
+	// What runs only in simulated time.
+	"internal/admission/admission_test.go", "internal/admission/connecting_test.go attack",
+	"softroce/rnet_test.go TestRnetSimulatedHours", "softroce/rnet_test.go TestRnetSimulatedCut", "softroce/rnet_test.go TestRnetSimulatedLinger",
+	// Times that are the input of what is tested: deadlines that pass, times of polls and receives.
+	"internal/ctxwatch/err_test.go TestErrIsTheEndAndItsCause", "rnet/astcp_test.go step", "rc/example_do_test.go ExampleInFlightError",
+	"softroce/await_test.go TestPollUntil", "softroce/export_test.go Open", "softroce/network_test.go", "softroce/load_test.go TestGather",
+	"softroce/load_test.go TestLookSpreads", "softroce/shards_linux_test.go TestSpreads", "softroce/spin_test.go pollNowAndThen",
+	// Limits of their own, of a minute or more, and examples of a limit.
+	"internal/doctor/mends_rxe_test.go sh", "internal/verbstest/case.go patient", "test/cabi/program_test.go status",
+	"oob/example_test.go Example", "rc/example_server_test.go useCache", "verbs/example_queues_test.go ExampleCQ_Completions",
+	// Sizes in bytes, of large objects.
+	"internal/job/send/send_test.go TestReply", "internal/verbstest/leak.go held",
+}
+
+// goFiles returns the module's files in Go, as paths from its root.
+func goFiles(t *testing.T) (files []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		base := path.Base(name)
+		if err == nil && entry.IsDir() && (name == "out" || base == "node_modules" || base == "testdata" || base[0] == '.' && base != ".") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") {
+			files = append(files, name)
+		}
+		return err
+	})
+	if err != nil || len(files) < 800 {
+		t.Fatalf("%d files in Go, %v", len(files), err)
+	}
+	return files
+}
+
+// tests returns the text of a folder's tests.
+func tests(t *testing.T, dir string) (text string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text += read(t, filepath.Join(dir, filepath.Base(file)))
+	}
+	return text
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// found returns what the pattern's group matches.
+func found(text string, pattern *regexp.Regexp) (groups []string) {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		groups = append(groups, m[1])
+	}
+	return groups
 }
 
 // goCommand runs the go command in the module's root and returns its output.
-func goCommand(t *testing.T, env []string, args ...string) string {
+func goCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
 	}
 	return string(out)
 }
