@@ -53,9 +53,6 @@ const (
 	NAKInvalidRDRequest  Syndrome = 0x64 // reliable datagrams only
 )
 
-// ACKSyndrome returns an ACK with credit count c. It uses the low 5 bits of c.
-func ACKSyndrome(c uint8) Syndrome { return Syndrome(c & 0x1f) }
-
 // RNRSyndrome returns an RNR NAK with timer code t (see qpstate.RNRTimer). It uses the low 5
 // bits of t.
 func RNRSyndrome(t uint8) Syndrome { return 0x20 | Syndrome(t&0x1f) }

@@ -14,14 +14,8 @@ func NewPSN(v uint32) PSN { return PSN(v & psnMask) }
 // Add returns the PSN n packets after p, or -n packets before p if n is negative.
 func (p PSN) Add(n int) PSN { return PSN((uint32(p) + uint32(n)) & psnMask) }
 
-// Next returns the PSN after p.
-func (p PSN) Next() PSN { return p.Add(1) }
-
 // Sub returns the distance from q to p, in [-2^23, 2^23). It is positive if p is after q.
 func (p PSN) Sub(q PSN) int { return int(int32((uint32(p)-uint32(q))<<8) >> 8) }
 
 // Before reports whether p precedes q by less than half of the numbers.
 func (p PSN) Before(q PSN) bool { return p.Sub(q) < 0 }
-
-// After reports whether p follows q by less than half of the numbers.
-func (p PSN) After(q PSN) bool { return p.Sub(q) > 0 }
