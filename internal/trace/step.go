@@ -54,7 +54,7 @@ func stepOf(e *Event, both bool) step {
 		if name := text("name"); name != "" {
 			s.text += " “" + name + "”"
 		}
-		if e.is("sent") {
+		if e.sent() {
 			return s
 		}
 		if s.end = peerOf(e.End); !both {
@@ -93,7 +93,7 @@ func stepOf(e *Event, both bool) step {
 }
 
 // isReceived reports whether an event is a message that has arrived over TCP.
-func isReceived(e *Event) bool { return isMessage(e) && !e.is("sent") }
+func isReceived(e *Event) bool { return isMessage(e) && !e.sent() }
 
 // isMessage reports whether an event is a message over TCP.
 func isMessage(e *Event) bool {

@@ -115,7 +115,7 @@ func (c *chapter) sortMessage(e *Event) (kind string, what place) {
 	switch {
 	case first, e.text("message") == "error":
 		return "", shown
-	case e.is("sent"):
+	case e.sent():
 		return "", flushes
 	}
 	return "", omit // it may come between two records of one passage
@@ -253,8 +253,8 @@ func (e *Event) text(name string) string {
 	return v.String()
 }
 
-// is reports whether the event has an attribute that is true.
-func (e *Event) is(name string) bool { return e.Attr(name).Equal(slog.BoolValue(true)) }
+// sent reports whether this end sent the message of the event.
+func (e *Event) sent() bool { return e.Attr("sent").Equal(slog.BoolValue(true)) }
 
 // row is an event in its own words: its message, a text in quotation marks, and the
 // other attributes in brackets.
@@ -314,7 +314,7 @@ func message(e *Event) row {
 	switch {
 	case e.text("message") != "error":
 		return row{"TCP", "connected to " + peer}
-	case e.is("sent"):
+	case e.sent():
 		return row{"TCP", "the failure is sent to the peer"}
 	}
 	return row{"TCP", "the peer says that it failed, at the step " + quoted(e.text("name"))}

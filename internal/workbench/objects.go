@@ -163,7 +163,7 @@ const (
 )
 
 func (h *host) regMR(a *Action) (*Result, error) {
-	pd, err := h.forNew(a, "PD", a.PD)
+	pd, err := h.forNew(a)
 	if err != nil {
 		return nil, err
 	}
@@ -191,12 +191,12 @@ func (h *host) regMR(a *Action) (*Result, error) {
 	return h.add(&object{name: a.Name, kind: "MR", parents: []string{a.PD}, mr: mr, verb: "ibv_dereg_mr"}, err, "ibv_reg_mr")
 }
 
-// forNew checks the name of a new object and finds a parent.
-func (h *host) forNew(a *Action, kind, parent string) (*object, error) {
+// forNew checks the name of a new object and finds its domain.
+func (h *host) forNew(a *Action) (*object, error) {
 	if err := h.newName(program.Makes[a.Do], a.Name); err != nil {
 		return nil, err
 	}
-	return h.find(kind, parent)
+	return h.find("PD", a.PD)
 }
 
 func (h *host) createCQ(a *Action) (*Result, error) {
@@ -211,7 +211,7 @@ func (h *host) createCQ(a *Action) (*Result, error) {
 }
 
 func (h *host) createSRQ(a *Action) (*Result, error) {
-	pd, err := h.forNew(a, "PD", a.PD)
+	pd, err := h.forNew(a)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func capOf(c *Cap) verbs.QPCap {
 }
 
 func (h *host) createQP(a *Action) (*Result, error) {
-	pd, err := h.forNew(a, "PD", a.PD)
+	pd, err := h.forNew(a)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (h *host) createQP(a *Action) (*Result, error) {
 }
 
 func (h *host) createAH(a *Action) (*Result, error) {
-	pd, err := h.forNew(a, "PD", a.PD)
+	pd, err := h.forNew(a)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (h *host) createAH(a *Action) (*Result, error) {
 }
 
 func (h *host) allocMW(a *Action) (*Result, error) {
-	pd, err := h.forNew(a, "PD", a.PD)
+	pd, err := h.forNew(a)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ type exercise struct {
 	serverEvents, clientEvents []wantEvent
 	// more makes further checks; nil: none
 	more  func(t *testing.T, c, s *process)
-	once  bool        // a server refuses the run the second time
 	crowd []wantEvent // the client's events if it is one of many clients; nil: the same
 }
 

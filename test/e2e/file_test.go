@@ -74,7 +74,6 @@ func fileExercises(t *testing.T) []exercise {
 		sum := hex.EncodeToString(digest[:])
 		return exercise{
 			name:   fmt.Sprintf("file, %d bytes %s", bytes, strings.Join(flags, " ")),
-			once:   true, // the server overwrites no file
 			server: []string{"--dir", folder, "--max-size", "1M"},
 			client: append([]string{"--job", "file", "--file", path}, flags...),
 			clientEvents: []wantEvent{
