@@ -100,15 +100,15 @@ func TestActions(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := played(t, Setup{}, test.before)
-			for i, r := range s.Results() {
+			for i, r := range s.results {
 				if r.Refused != nil {
 					t.Fatalf("before: action %d: %s", i, r.Refused.Text)
 				}
 			}
-			before := len(s.Actions())
+			before := len(s.actions)
 			r, err := s.Do(test.do[0])
 			if test.wrong != "" {
-				if err == nil || !strings.Contains(err.Error(), test.wrong) || len(s.Actions()) != before {
+				if err == nil || !strings.Contains(err.Error(), test.wrong) || len(s.actions) != before {
 					t.Errorf("the error is %v, want one with %q", err, test.wrong)
 				}
 				return

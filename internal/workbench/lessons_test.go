@@ -25,7 +25,7 @@ func TestLessons(t *testing.T) {
 	for _, l := range lessons() {
 		t.Run(l.ID, func(t *testing.T) {
 			s := played(t, Setup{Lesson: l.ID}, l.Start)
-			for i, r := range s.Results() {
+			for i, r := range s.results {
 				if r.Refused != nil {
 					t.Errorf("the start is refused at action %d: %s", i, r.Refused.Text)
 				}
@@ -49,7 +49,7 @@ func TestLessons(t *testing.T) {
 				t.Errorf("answer %d of %d is right", l.Right, l.Answers)
 			}
 			if t.Failed() {
-				for i, r := range s.Results()[len(l.Start):] {
+				for i, r := range s.results[len(l.Start):] {
 					t.Logf("%+v", l.Solution[i])
 					t.Logf("   %+v", *r)
 				}

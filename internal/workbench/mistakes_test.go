@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 // seen returns the statuses and errnos that a host saw, in order.
 func seen(s *Session, side int) []string {
 	list := []string{}
-	for i, r := range s.Results() {
+	for i, r := range s.results {
 		if s.actions[i].Host != s.hosts[side].side.String() {
 			continue
 		}

@@ -51,7 +51,7 @@ func playRandom(t *testing.T, seed uint64, n int) {
 		_, _ = s.Do(a) // many are wrong
 	}
 	want := snapshotText(t, s)
-	if got := snapshotText(t, played(t, Setup{Seed: seed}, s.Actions())); !bytes.Equal(got, want) {
+	if got := snapshotText(t, played(t, Setup{Seed: seed}, s.actions)); !bytes.Equal(got, want) {
 		t.Errorf("seed %d: two runs differ", seed)
 	}
 	for _, p := range s.world.Packets() {

@@ -4,7 +4,6 @@ package workbench
 
 import (
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -106,12 +105,6 @@ func Replay(setup Setup, actions []Action) (*Session, error) {
 
 // Setup returns how the session began.
 func (s *Session) Setup() Setup { return s.setup }
-
-// Actions returns the actions so far.
-func (s *Session) Actions() []Action { return slices.Clone(s.actions) }
-
-// Results returns what each action did.
-func (s *Session) Results() []*Result { return s.results }
 
 // Back replays all but the last n actions, as a new session, and closes s.
 func (s *Session) Back(n int) (*Session, error) {

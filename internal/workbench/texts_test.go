@@ -166,7 +166,7 @@ func compareQuoted(t *testing.T, language, file string, wanted []string) {
 // shown returns the notes, causes and hints that a session shows. The bits of a mask have texts of the page.
 func shown(t *testing.T, f File) (all []string) {
 	t.Helper()
-	for _, r := range played(t, f.Setup, f.Actions).Results() {
+	for _, r := range played(t, f.Setup, f.Actions).results {
 		all = append(all, r.Note)
 		if r.Refused != nil && r.Refused.Transition == nil {
 			all = append(all, r.Refused.Cause, r.Refused.Hint)
