@@ -53,7 +53,7 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
 			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, o.Peer.Port, 1); err != nil {
 				return err
 			}
-			o.Progress, o.Ladder = out.Progress(), out.Drawing()
+			o.Progress, o.Ladder = out.Progress(), out.Drawing(cmd.OutOrStdout())
 			return run.Client(cmd.Context(), o)
 		},
 	}

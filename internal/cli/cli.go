@@ -48,8 +48,7 @@ type Output struct {
 	Verbose int  // how often -v was given
 	Log     View // without the others
 
-	flush  func()        // writes buffered output; nil if nothing is buffered
-	ladder *trace.Ladder // nil without --ladder
+	flush func() // writes buffered output; nil if nothing is buffered
 }
 
 // AddFlags adds the flags of both commands to f.
@@ -66,7 +65,7 @@ func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 
 // AddLadder adds the flag --ladder of the client, which stands in place of the story.
 func AddLadder(f *pflag.FlagSet, out *Output) {
-	f.BoolVar(&out.Ladder, "ladder", false, "draw both ends side by side while the job runs, in place of the story (docs/record.md)")
+	f.BoolVar(&out.Ladder, "ladder", false, "draw both ends side by side when the run has ended, in place of the story (docs/record.md)")
 }
 
 // View is what the server prints: the story, or a summary.
@@ -96,8 +95,13 @@ func AddLog(f *pflag.FlagSet, out *Output) {
 	f.Var(&out.Log, "log", "what to print: story, or summary: one line per client, and warnings; --json, --quiet and -v override it")
 }
 
-// Drawing returns the ladder that the Logger draws; nil without --ladder.
-func (o *Output) Drawing() *trace.Ladder { return o.ladder }
+// Drawing returns what draws a run to w; nil without --ladder. Main reports what w could not write.
+func (o *Output) Drawing(w io.Writer) func(*trace.Record) {
+	if !o.Ladder {
+		return nil
+	}
+	return func(rec *trace.Record) { _ = rec.WriteLadder(w, colour()) }
+}
 
 // Progress returns the terminal for a progress bar: standard error, if both standard error
 // and standard output are terminals. Otherwise it returns nil.
@@ -299,20 +303,17 @@ transfer itself. -vv adds dumps of queue pairs, work requests, completions and
 memory.`
 
 // logger returns the Logger of the run. It prints the story or the summary, with -v the trace, and with
-// -vv the trace with dumps. Warnings that --quiet leaves go to complaints.
+// -vv the trace with dumps. Warnings that --quiet and --ladder leave go to complaints.
 func (o *Output) logger(w, complaints io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if o.Verbose > 1 {
 		level = event.LevelWaits
 	}
 	switch {
-	case o.Quiet:
+	case o.Quiet, o.Ladder:
 		return slog.New(summary.New(complaints, slog.LevelWarn))
 	case o.JSON:
 		return slog.New(trace.NewJSON(w, level))
-	case o.Ladder:
-		o.ladder = trace.NewLadder(w, colour())
-		return slog.New(o.ladder)
 	case o.Verbose > 0:
 		return slog.New(trace.NewNarration(w, level))
 	case o.Log == viewSummary:

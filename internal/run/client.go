@@ -72,9 +72,6 @@ func (c *client) attempt(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if err := c.rec.follow(conn); err != nil {
-			return err
-		}
 		return endpoint.Prepare(conn)
 	}
 	endpoint.Configure(&cfg)

@@ -22,7 +22,7 @@ import (
 // listen listens for clients of the device, with TLS if secured is not nil. limits are logged.
 func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.Config, limits ...slog.Attr) (*rc.Listener, error) {
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.address(device), strconv.Itoa(o.TCPPort)), rc.ListenConfig{
-		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue, trace.LadderParam: trace.ParamValue},
+		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue},
 		Timeout: o.Timeout, Logger: event.Shown(o.Logger), TLS: secured,
 	})
 	if err != nil {

@@ -40,11 +40,11 @@ type ClientOptions struct {
 	*Selection
 	Server   string // the server's address, without the port
 	TCPPort  int
-	Record   string        // file for the record of both ends; "" writes none
-	Report   string        // file for the page that draws both ends; "" writes none
-	Ladder   *trace.Ladder // draws both ends while the job runs; nil: none. Logger is its Handler
-	Retry    time.Duration // how long a new attempt may begin after the first lost connection of an outage; 0: never
-	Progress io.Writer     // a terminal for a progress bar; nil shows none
+	Record   string              // file for the record of both ends; "" writes none
+	Report   string              // file for the page that draws both ends; "" writes none
+	Ladder   func(*trace.Record) // draws both ends when the run has ended; nil draws nothing
+	Retry    time.Duration       // how long a new attempt may begin after the first lost connection of an outage; 0: never
+	Progress io.Writer           // a terminal for a progress bar; nil shows none
 }
 
 // ServerOptions are what the server may choose.

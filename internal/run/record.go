@@ -1,5 +1,5 @@
-// The events of both ends at the client: it keeps its own, fetches the server's at the end, and
-// writes both to the file of --record. With --ladder it draws both while the job runs.
+// The events of both ends at the client: it keeps its own and fetches the server's at the end.
+// --record, --report and --ladder show both.
 
 package run
 
@@ -7,8 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"sync"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -24,17 +22,17 @@ import (
 
 // recording is a record that is being made. A nil one does nothing.
 type recording struct {
-	file    string            // "" if no file is written
-	page    string            // the report's; "" if none is written
-	packets *report.Collector // of a soft device, for the report; nil if there are none
-	ladder  *trace.Ladder     // nil if none is drawn
+	file    string              // "" if no file is written
+	page    string              // the report's; "" if none is written
+	packets *report.Collector   // of a soft device, for the report; nil if there are none
+	ladder  func(*trace.Record) // nil if none is drawn
 	header  trace.Header
 	keeper  *trace.Keeper
 	fetched *trace.Fetched
 }
 
-// record begins the record that o.Record or o.Ladder needs: from here on o.Logger also keeps
-// what it logs. Whether the file can be written is checked first.
+// record begins the record that o.Record, o.Report or o.Ladder needs: from here on o.Logger also
+// keeps what it logs. Whether the files can be written is checked first.
 func (o *ClientOptions) record() (*recording, error) {
 	if o.Record == "" && o.Report == "" && o.Ladder == nil {
 		return nil, nil
@@ -67,30 +65,7 @@ func (r *recording) ask(cfg *rc.Config) {
 	if r != nil {
 		r.header.Client.Device = cfg.Device.Name()
 		cfg.Params[trace.Param] = trace.ParamValue
-		if r.ladder != nil {
-			r.ladder.Device(r.header.Client.Device)
-		}
 	}
-}
-
-// follow asks for the server's events while the job runs, if there is a ladder and the
-// server's hello offers them.
-func (r *recording) follow(conn *rc.Conn) error {
-	if r == nil || r.ladder == nil {
-		return nil
-	}
-	if conn.PeerHello().Params[trace.LadderParam] != trace.ParamValue {
-		r.ladder.Alone()
-		return nil
-	}
-	r.ladder.Follow()
-	tcp := conn.TCP()
-	tcp.OnNote(trace.LadderNote, func(n oob.Note) {
-		if !r.ladder.Take(n) {
-			tcp.OnNote(trace.LadderNote, nil) // the next one is a wrong message
-		}
-	})
-	return tcp.SendNote(conn.Context(), oob.Note{Name: trace.LadderNote})
 }
 
 // connected arranges that Close fetches the server's part, if the server gives it and the
@@ -116,35 +91,61 @@ func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
 	})
 }
 
-// write writes the record of a run that ended with *err, and logs that. A run whose
-// record cannot be written has failed.
+// write shows a run that ended with *err. A run whose record or report cannot be written has failed.
 func (r *recording) write(err *error, log *slog.Logger) {
 	if r == nil {
 		return
 	}
+	draws := r.ladder != nil && !errors.As(*err, new(job.UsageError))
 	rec, werr := r.finish(*err)
-	if r.ladder != nil && !errors.As(*err, new(job.UsageError)) {
-		_ = r.ladder.Finish(r.header.FailedEnd, r.header.Error) // the command reports what it could not print
+	if werr == nil && r.page != "" {
+		lost(err, log, "report", r.writePage(rec, log))
 	}
-	r.writePage(rec, werr, err, log)
-	if r.file == "" {
-		return
+	if werr == nil && r.file != "" {
+		werr = r.writeFile(rec, log)
 	}
-	if werr == nil {
-		werr = job.ReplaceFile(r.file, rec)
+	lost(err, log, "record", werr)
+	if draws && rec != nil {
+		r.ladder(rec)
 	}
+}
+
+// lost adds to the result of a run that what was asked for with --record or --report could not be written.
+func lost(err *error, log *slog.Logger, what string, werr error) {
 	switch {
-	case werr != nil && *err == nil:
-		*err = errors.WithMessage(werr, "--record")
-	case werr != nil:
-		event.RecordFailed.LogAt(slog.LevelError, log, "the record could not be written", slog.String("error", werr.Error()))
-	case rec.Server.Present:
-		event.RecordWritten.Log(log, "record of both ends", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
-			slog.Duration("clock_offset", rec.Clock.Offset), slog.Duration("uncertainty", rec.Clock.Uncertainty))
+	case werr == nil:
+	case *err == nil:
+		*err = errors.WithMessage(werr, "--"+what)
 	default:
-		event.RecordWritten.LogAt(slog.LevelWarn, log, "record of this end alone", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
-			slog.String("why", rec.Server.Why))
+		event.RecordFailed.LogAt(slog.LevelError, log, "the "+what+" could not be written", slog.String("error", werr.Error()))
 	}
+}
+
+// writeFile writes the record.
+func (r *recording) writeFile(rec *trace.Record, log *slog.Logger) error {
+	if err := job.ReplaceFile(r.file, rec); err != nil {
+		return err
+	}
+	file := []slog.Attr{slog.String("file", r.file), slog.Int("events", len(rec.Events))}
+	if rec.Server.Present {
+		event.RecordWritten.Log(log, "record of both ends", append(file, slog.Duration("clock_offset", rec.Clock.Offset), slog.Duration("uncertainty", rec.Clock.Uncertainty))...)
+	} else {
+		event.RecordWritten.LogAt(slog.LevelWarn, log, "record of this end alone", append(file, slog.String("why", rec.Server.Why))...)
+	}
+	return nil
+}
+
+// writePage writes the report.
+func (r *recording) writePage(rec *trace.Record, log *slog.Logger) error {
+	page := report.New(rec)
+	if r.packets != nil {
+		page.AddPackets(r.header.Client.Device, trace.EndClient, r.packets)
+	}
+	if err := job.ReplaceFile(r.page, page); err != nil {
+		return err
+	}
+	event.ReportWritten.Log(log, "report of the run", slog.String("file", r.page))
+	return nil
 }
 
 // packetsOf returns what keeps the packets of a soft device for the report. It is zero if there is no
@@ -155,29 +156,6 @@ func (r *recording) packetsOf(dev *verbs.Device) sink {
 	}
 	r.packets = new(report.Collector)
 	return sink{packet: r.packets.Packet}
-}
-
-// writePage writes the report of a run that ended with *err. recErr is the error of making the record.
-func (r *recording) writePage(rec *trace.Record, recErr error, err *error, log *slog.Logger) {
-	if r.page == "" {
-		return
-	}
-	werr := recErr
-	if werr == nil {
-		page := report.New(rec)
-		if r.packets != nil {
-			page.AddPackets(r.header.Client.Device, trace.EndClient, r.packets)
-		}
-		werr = job.ReplaceFile(r.page, page)
-	}
-	switch {
-	case werr == nil:
-		event.ReportWritten.Log(log, "report of the run", slog.String("file", r.page))
-	case *err == nil:
-		*err = errors.WithMessage(werr, "--report")
-	default:
-		event.RecordFailed.LogAt(slog.LevelError, log, "the report could not be written", slog.String("error", werr.Error()))
-	}
 }
 
 // finish makes the record.
@@ -208,11 +186,7 @@ type giveRecord struct {
 	keeper *trace.Keeper
 	part   trace.Part
 	log    *slog.Logger // with the keeper
-	tcp    *oob.Conn    // see offer
-
-	mu     sync.Mutex
-	wanted bool // by the client's hello
-	live   bool // the client wants the events while the job runs: its note has arrived
+	wanted bool         // by the client's hello
 }
 
 // keep makes a Logger for one client that also keeps its events, and shows them if shown is not nil.
@@ -230,49 +204,11 @@ func (s *server) keep(who string, shown *report.Client) *giveRecord {
 	return g
 }
 
-// offer lets the client ask for the events while the job runs, with one note. The note may
-// arrive before asked is called.
-func (g *giveRecord) offer(tcp *oob.Conn) {
-	g.tcp = tcp
-	tcp.OnNote(trace.LadderNote, func(oob.Note) {
-		tcp.OnNote(trace.LadderNote, nil) // a second one is a wrong message
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.live = true
-		g.feed()
-	})
-}
-
 // asked drops the events if the client's hello does not ask for them.
 func (g *giveRecord) asked(hello oob.Hello) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.wanted = hello.Params[trace.Param] == trace.ParamValue
-	if !g.wanted {
+	if g.wanted = hello.Params[trace.Param] == trace.ParamValue; !g.wanted {
 		g.keeper.Discard()
 	}
-	g.feed()
-}
-
-// feed begins to send the events, ahead of each message and from time to time, if the client's
-// hello and its note have asked. The later of the two begins. The lock is held.
-func (g *giveRecord) feed() {
-	if !g.wanted || !g.live {
-		return
-	}
-	g.tcp.Precede(g.keeper.Feed().Notes)
-	go func() {
-		tick := time.NewTicker(trace.FeedInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-g.tcp.Done():
-				return
-			case <-tick.C:
-				_ = g.tcp.SendNote(context.Background(), oob.Note{Name: trace.LadderNote}) // the job's own messages meet the same failure
-			}
-		}
-	}()
 }
 
 // connected arranges that Close gives the client the server's part.

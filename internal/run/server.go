@@ -288,7 +288,6 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	record := s.keep(in.who, shown)
 	log := record.log
 	in.TCP().SetObserver(event.Arrival(log, func() { in.accepted(log) }))
-	record.offer(in.TCP())
 	refuse := in.Refuse
 	if !s.Native() {
 		refuse = func(error) { _ = in.TCP().Close() }

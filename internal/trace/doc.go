@@ -5,7 +5,5 @@
 // A [Record] has the events that both ends of a run have kept, on one clock. The client
 // fetches the server's events when the run is over ([Fetch], [Give]), estimates how far
 // the server's clock is from its own, and writes a file; docs/record.md describes its
-// lines. [ReadRecord] reads it. [Record.WriteLadder] draws a run from such a file alone.
-//
-// A [Ladder] draws both ends while the run goes on. The server sends the events of a [Feed].
+// lines. [ReadRecord] reads it. [Record.WriteLadder] draws a run from its record alone.
 package trace

@@ -1,4 +1,4 @@
-// The slog.Handler that the story, the trace, the record and the ladder share.
+// The slog.Handler that the story, the trace and the record share.
 
 package trace
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"time"
 )
 
 // handler is a slog.Handler that passes on each record with all its attributes.
@@ -56,24 +55,4 @@ func (h handler) Handle(_ context.Context, r slog.Record) error {
 		}
 	}
 	return h.handle(r, attrs)
-}
-
-// steady is a clock that is never set: the host's clock at the beginning, plus what has passed
-// since.
-type steady struct {
-	wall  time.Time // what the host's clock showed at the beginning
-	began time.Time // the same moment, by the monotonic clock
-}
-
-func newSteady() steady {
-	now := time.Now()
-	return steady{now.Round(0).UTC(), now}
-}
-
-// at is a time by the clock; that of a record without a time is now.
-func (c steady) at(t time.Time) time.Time {
-	if t.IsZero() {
-		t = time.Now()
-	}
-	return c.wall.Add(t.Sub(c.began))
 }

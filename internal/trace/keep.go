@@ -25,10 +25,11 @@ const (
 // and taken down there. An event "record.gap" says how many records between them were
 // dropped.
 //
-// Its times are by one clock that is never set.
+// Its times are by a clock that is never set: the host's clock at the beginning, plus what has passed since.
 type Keeper struct {
 	handler
-	steady
+	wall  time.Time // what the host's clock showed at the beginning
+	began time.Time // the same moment, by the monotonic clock
 	end   string
 	limit int
 
@@ -43,7 +44,6 @@ type Keeper struct {
 	dropped      int
 	firstDropped time.Time
 	lastDropped  time.Time
-	feed         *Feed // nil if there is none
 	watch        func(line []byte)
 }
 
@@ -58,13 +58,22 @@ const headShare = 0.75
 
 // NewKeeper keeps the events of an end, up to limit bytes.
 func NewKeeper(end string, limit int) *Keeper {
-	k := &Keeper{steady: newSteady(), end: end, limit: limit, enc: newEncoder()}
+	now := time.Now()
+	k := &Keeper{wall: now.Round(0).UTC(), began: now, end: end, limit: limit, enc: newEncoder()}
 	k.handler = handler{enabled: k.keeps, handle: k.keep}
 	return k
 }
 
 // Now is the time by the Keeper's clock.
 func (k *Keeper) Now() time.Time { return k.at(time.Now()) }
+
+// at is a time by the Keeper's clock; that of a record without a time is now.
+func (k *Keeper) at(t time.Time) time.Time {
+	if t.IsZero() {
+		t = time.Now()
+	}
+	return k.wall.Add(t.Sub(k.began))
+}
 
 // keeps says that records of level Debug and above are kept, until Discard.
 func (k *Keeper) keeps(level slog.Level) bool {
@@ -90,9 +99,6 @@ func (k *Keeper) add(e *Event) {
 		return
 	}
 	line := bytes.Clone(k.enc.line(e))
-	if k.feed != nil {
-		k.feed.add(e, line)
-	}
 	if k.watch != nil {
 		k.watch(line)
 	}
@@ -120,7 +126,7 @@ func (k *Keeper) Discard() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = true
-	k.head, k.tail, k.dropped, k.feed = nil, nil, 0, nil
+	k.head, k.tail, k.dropped = nil, nil, 0
 }
 
 // Watch calls follow with the line of each event, also of those that are not kept. Call it before the first Handle.

@@ -3,7 +3,6 @@
 package trace
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -40,8 +39,6 @@ const maxEndRows = 500
 type ladder struct {
 	w      io.Writer
 	colour bool
-	names  map[string]string // what the head of the ladder calls each end; missing is the end itself
-	begun  bool              // the head is drawn
 	ends   map[string]*ladderEnd
 	err    error // of the first Write that failed
 }
@@ -54,15 +51,10 @@ type ladderEnd struct {
 	omitted int  // steps since the last one drawn
 }
 
-func newLadder(w io.Writer, colour bool) *ladder {
-	return &ladder{w: w, colour: colour, names: map[string]string{}, ends: map[string]*ladderEnd{EndClient: {}, EndServer: {}}}
-}
-
 // WriteLadder draws the record as a ladder. Colour is for terminals. The error is w's.
 func (rec *Record) WriteLadder(w io.Writer, colour bool) error {
-	l := newLadder(w, colour)
-	l.names[EndClient] = participant(EndClient, rec.Client)
-	l.names[EndServer] = participant(EndServer, rec.Server)
+	l := &ladder{w: w, colour: colour, ends: map[string]*ladderEnd{EndClient: {}, EndServer: {}}}
+	l.head(participant(EndClient, rec.Client), participant(EndServer, rec.Server))
 	both := rec.Client.Present && rec.Server.Present
 	for i := range rec.Events {
 		l.draw(stepOf(&rec.Events[i], both))
@@ -88,7 +80,7 @@ func (l *ladder) draw(s step) {
 	}
 	e := l.ends[s.end]
 	if !s.failed {
-		work := s.isWork()
+		work := s.kind == requestStep || s.kind == workStep // of which there may be many
 		if work {
 			e.work++
 		}
@@ -133,7 +125,7 @@ func (l *ladder) finish(end, why string) {
 	l.count(EndClient)
 	l.count(EndServer)
 	if why == "" {
-		l.print(l.paint("done", colourDone) + "\n")
+		l.print(paint("done", colourDone, l.colour) + "\n")
 		return
 	}
 	text := "failed: " + oneColumnEach(Printable(why))
@@ -143,7 +135,7 @@ func (l *ladder) finish(end, why string) {
 	}
 	for i, line := range columns.Wrap(text, ladderWidth) {
 		if i == 0 {
-			line = l.paint(line, colourFailed)
+			line = paint(line, colourFailed, l.colour)
 		}
 		l.print(line + "\n")
 	}
@@ -159,7 +151,7 @@ func (l *ladder) arrow(s step, shaft string) {
 	} else {
 		arrow = "<" + rest + label + shaft + shaft
 	}
-	l.print(strings.Repeat(" ", stateWidth) + lifeline + l.paint(arrow, s.colour()) + lifeline + "\n")
+	l.print(strings.Repeat(" ", stateWidth) + lifeline + paint(arrow, s.colour(), l.colour) + lifeline + "\n")
 }
 
 // line draws what happens at one end: the move of a queue pair beside the end's lifeline, a
@@ -168,8 +160,8 @@ func (l *ladder) line(end, state, text, colour string) {
 	state = l.fitted(state, stateWidth)
 	text = l.fitted(text, innerWidth-2)
 	gap := func(width int, s string) string { return strings.Repeat(" ", width-columns.Of(s)) }
-	state, stateGap := l.paint(state, colour), gap(stateWidth, state)
-	text, textGap := l.paint(text, colour), gap(innerWidth-2, text)
+	state, stateGap := paint(state, colour, l.colour), gap(stateWidth, state)
+	text, textGap := paint(text, colour, l.colour), gap(innerWidth-2, text)
 	left, right := strings.Repeat(" ", stateWidth), ""
 	inner := " " + text + textGap + " "
 	if end == EndServer {
@@ -182,9 +174,8 @@ func (l *ladder) line(end, state, text, colour string) {
 }
 
 // head draws the names of the ends above their lifelines.
-func (l *ladder) head() {
-	client := l.fitted(cmp.Or(l.names[EndClient], EndClient), ladderWidth/2-1)
-	server := l.fitted(cmp.Or(l.names[EndServer], EndServer), ladderWidth/2-1)
+func (l *ladder) head(client, server string) {
+	client, server = l.fitted(client, ladderWidth/2-1), l.fitted(server, ladderWidth/2-1)
 	left := stateWidth - min(stateWidth, columns.Of(client)/2)
 	// The server's name ends as far from the right edge as the client's begins from the left.
 	gap := ladderWidth - left - columns.Of(client) - columns.Of(server) - (stateWidth - min(stateWidth, columns.Of(server)/2))
@@ -192,21 +183,9 @@ func (l *ladder) head() {
 }
 
 func (l *ladder) print(text string) {
-	if !l.begun {
-		l.begun = true
-		l.head()
-	}
 	if _, err := io.WriteString(l.w, text); err != nil && l.err == nil {
 		l.err = err
 	}
-}
-
-// paint puts a text into a colour; "" is the terminal's own.
-func (l *ladder) paint(text, colour string) string {
-	if !l.colour || colour == "" || text == "" {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 // fitted cuts a text that takes more than width columns.

@@ -307,13 +307,20 @@ func TestReaderRefuses(t *testing.T) {
 }
 
 // FuzzReadRecord: nothing makes the reader panic, and what it takes is written
-// and read as the same again.
+// and read as the same again, and drawn in a bounded number of rows.
 func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(goodHeader + goodEvent))
 	both := strings.Replace(goodHeader, `"server":{"present":false,"why":"w","events":0`, `"clock":{"reference":"client","method":"m","rounds":3,"offset_ns":-5,"uncertainty_ns":7},"server":{"present":true,"events":1`, 1)
 	f.Add([]byte(both + goodEvent + strings.Replace(goodEvent, `"end":"client"`, `"end":"server"`, 1)))
 	for _, attrs := range []string{`{"a":1.5e3,"b_ns":5,"c":{"d":{"e":"f"}},"g":{}}`, `{"a":99999999999999999999,"b":1e999,"c":-0,"_ns":1}`, `{"a_ns_ns":1,"a_ns":2,"a":true}`} {
 		f.Add([]byte(goodHeader + strings.Replace(goodEvent, `"event":"e"`, `"event":"e","attrs":`+attrs, 1)))
+	}
+	for _, rec := range recorded(f) {
+		var file bytes.Buffer
+		if _, err := rec.WriteTo(&file); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(file.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		rec, err := ReadRecord(bytes.NewReader(file))
@@ -334,6 +341,10 @@ func FuzzReadRecord(f *testing.F) {
 		}
 		if again.WriteTo(&second); second.String() != text {
 			t.Fatalf("written again:\n%s\nat first:\n%s", &second, text)
+		}
+		var drawn bytes.Buffer
+		if err := rec.WriteLadder(&drawn, true); err != nil || bytes.Count(drawn.Bytes(), []byte("\n")) > 4*maxEndRows+len(file) {
+			t.Fatalf("%v; %d bytes are drawn", err, drawn.Len())
 		}
 	})
 }

@@ -30,9 +30,6 @@ const (
 	noteStep                    // anything else
 )
 
-// isWork reports whether a step is a post or a completion, of which there may be many.
-func (s *step) isWork() bool { return s.kind == requestStep || s.kind == workStep }
-
 // peerOf returns the other end.
 func peerOf(end string) string {
 	if end == EndServer {
@@ -47,7 +44,7 @@ func stepOf(e *Event, both bool) step {
 	text := func(name string) string { return short(e.text(name)) }
 	switch e.Event {
 	case event.TCPMessage.Name():
-		if !isMessage(e) {
+		if e.Attr("sent").Kind() != slog.KindBool { // a record may be of any origin
 			return step{}
 		}
 		s := step{kind: tcpArrow, end: e.End, text: text("message"), failed: text("message") == "error"}
@@ -90,14 +87,6 @@ func stepOf(e *Event, both bool) step {
 		return step{kind: noteStep, end: e.End, text: "event " + short(e.Message)}
 	}
 	return step{}
-}
-
-// isReceived reports whether an event is a message that has arrived over TCP.
-func isReceived(e *Event) bool { return isMessage(e) && !e.sent() }
-
-// isMessage reports whether an event is a message over TCP.
-func isMessage(e *Event) bool {
-	return e.Event == event.TCPMessage.Name() && e.Attr("sent").Kind() == slog.KindBool
 }
 
 // short makes a text from another program fit for a row: printable, and not too long.

@@ -199,9 +199,7 @@ func (c *chapter) write(p passage) {
 func (c *chapter) line(r row, colour string) {
 	label := columns.Fit(r.label, labelWidth-1)
 	padding := strings.Repeat(" ", labelWidth-columns.Of(label))
-	if c.out.colour && colour != "" {
-		label = "\x1b[" + colour + "m" + label + "\x1b[0m"
-	}
+	label = paint(label, colour, c.out.colour)
 	var lines strings.Builder
 	for i, text := range columns.Wrap(r.text, storyWidth-labelWidth-len(c.prefix)) {
 		if i == 0 {

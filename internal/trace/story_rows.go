@@ -193,6 +193,14 @@ const (
 	colourWarning = "1;33"
 )
 
+// paint puts a text into a colour, if colours are on; "" is the terminal's own.
+func paint(text, colour string, on bool) string {
+	if !on || colour == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
 // colourOf is the colour of an event's label; "" is the terminal's own.
 func colourOf(e *Event) string {
 	switch {

@@ -238,6 +238,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	s := serve(t)
 	for _, args := range []string{
 		"rdma_client " + ipv4 + " " + device + " " + s.port, "rdma_client --json " + ipv4 + " " + device + " " + s.port,
+		"rdma_client --ladder " + ipv4 + " " + device + " " + s.port,
 		"rdma_client --help", "rdma_server --help", "rdma_server --version", "rdma_server man",
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -248,8 +249,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	client := start(t, "rdma_client", "--quiet", ipv4, device, s.port)
 	client.succeeds()
 	s.stops()
-	if got := len(s.all("run.done")); got != 3 {
-		t.Errorf("%d jobs done, want 3", got)
+	if got := len(s.all("run.done")); got != 4 {
+		t.Errorf("%d jobs done, want 4", got)
 	}
 }
 
