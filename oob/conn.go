@@ -79,10 +79,6 @@ type Conn struct {
 	awaited     string // the barrier that onBarrier is for
 	onBarrier   func() // nil once called
 
-	asideName string        // of the notes that onAside takes
-	onAside   func(Note)    // see OnNote
-	precede   func() []Note // see Precede
-
 	waiting  atomic.Pointer[time.Time] // since when a call has waited for the peer; nil: none waits
 	incoming meter
 	inbox    chan message
@@ -265,7 +261,7 @@ func (c *Conn) claim(want carriage) error {
 	return nil
 }
 
-// write sends b in one Write, behind the notes that precede it. It stops when ctx ends.
+// write sends b in one Write. It stops when ctx ends.
 func (c *Conn) write(ctx context.Context, b []byte) error {
 	select {
 	case c.writing <- struct{}{}:
@@ -279,12 +275,8 @@ func (c *Conn) write(ctx context.Context, b []byte) error {
 	if c.cut {
 		return errors.New("an earlier message was cut short, so nothing can follow it; close the connection and run both ends again")
 	}
-	b, err := c.preceded(b)
-	if err != nil {
-		return err
-	}
 	var n int
-	err = interruptible(ctx, c.nc.SetWriteDeadline, func() (err error) {
+	err := interruptible(ctx, c.nc.SetWriteDeadline, func() (err error) {
 		n, err = c.nc.Write(b)
 		return err
 	})

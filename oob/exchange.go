@@ -102,8 +102,7 @@ func (c *Conn) Barrier(ctx context.Context, name string) error {
 	return nil
 }
 
-// SendNote sends n. It does not wait until the peer has received n. Any goroutine may send an
-// aside (see OnNote) at any time.
+// SendNote sends n. It does not wait until the peer has received n.
 func (c *Conn) SendNote(ctx context.Context, n Note) error {
 	frame, err := appendNote(nil, n)
 	if err != nil {
@@ -186,9 +185,7 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		defer cancel()
 		err = c.write(watched, frame)
 		if err == nil {
-			if !c.sendsAside(t, name) {
-				c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})
-			}
+			c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})
 			return nil
 		}
 		if watched.Err() == nil {

@@ -6,8 +6,8 @@ package oob
 //	    connection are not, it guesses the peer's program (wrongpeer.go).
 //	 2. It reads the rest of the header and checks it.
 //	 3. It reads the body and decodes it.
-//	 4. An error message ends the connection. An aside goes to its function. Any other
-//	    message goes to the inbox, where the exchanges take it.
+//	 4. An error message ends the connection. Any other message goes to the inbox, where
+//	    the exchanges take it.
 //
 // The goroutine reads all the time, so it notices at once that the peer closed, even
 // while the program waits for RDMA. It stops while the inbox is full, so a peer can make
@@ -53,10 +53,6 @@ func (c *Conn) readMessages() {
 			c.readErr = err
 			c.end(err)
 			return
-		}
-		if f := c.aside(m.Type, m.Name); f != nil {
-			f(m.Value.(Note))
-			continue
 		}
 		if m.Type == TypeBarrier {
 			c.reached(m.Name)
@@ -138,9 +134,6 @@ func (c *Conn) readMessage(first bool) (message, error) {
 	m, err := decodeMessage(h, body)
 	if err != nil {
 		return message{}, c.blame(err)
-	}
-	if c.aside(m.Type, m.Name) != nil {
-		return m, nil
 	}
 	c.incoming.done("its " + m.String())
 	c.observe(time.Now(), false, m)
