@@ -191,6 +191,22 @@ func TestLadderIsBounded(t *testing.T) {
 	}
 }
 
+// TestLadderOfALongRun checks that a ladder says how many events its record had no space for.
+func TestLadderOfALongRun(t *testing.T) {
+	kept := NewKeeper(EndClient, 2000)
+	for n := range 100 {
+		slog.New(kept).Info(strconv.Itoa(n), "event", "qp.transition")
+	}
+	rec, err := NewRecord(Header{Server: Part{Why: "test"}}, kept, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ladderOf(t, rec)
+	if want := fmt.Sprintf("\n          │ … %d events are left out ", rec.Client.Dropped); rec.Client.Dropped == 0 || !strings.Contains(got, want) || !strings.Contains(got, "        99│") {
+		t.Errorf("%d dropped:\n%s", rec.Client.Dropped, got)
+	}
+}
+
 func TestLadderColours(t *testing.T) {
 	for name, rec := range recorded(t) {
 		var out strings.Builder

@@ -83,6 +83,8 @@ func stepOf(e *Event, both bool) step {
 		if n := e.Attr("flushed"); n.Kind() == slog.KindInt64 && n.Int64() > 0 {
 			return step{kind: noteStep, end: e.End, text: n.String() + " flushed"}
 		}
+	case event.RecordGap.Name():
+		return step{kind: noteStep, end: e.End, text: "… " + text("dropped") + " events are left out"}
 	case event.AsyncEvent.Name():
 		return step{kind: noteStep, end: e.End, text: "event " + short(e.Message)}
 	}
