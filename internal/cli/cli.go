@@ -106,7 +106,7 @@ func (o *Output) Drawing(w io.Writer) func(*trace.Record) {
 // Progress returns the terminal for a progress bar: standard error, if both standard error
 // and standard output are terminals. Otherwise it returns nil.
 func (o *Output) Progress() io.Writer {
-	if o.JSON || o.Quiet || o.Ladder || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
+	if o.JSON || o.Quiet || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
 	return os.Stderr
