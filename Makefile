@@ -159,14 +159,15 @@ lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## dr
 
 # The longest parts begin first, JOBS at once: one per processor, so that the machines do not stand still for long.
 JOBS ?= $(shell nproc)
-parts = test-rxe-longest test-rxe-rest race check lint test-c test-web test-lab unit static test-ops test-wasm
+parts = test-rxe-e2e test-rxe-rest race check lint test-c test-web test-lab unit static test-ops test-wasm
 .PHONY: test
 test: need-machine all out/cpeer ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
 	@tools/parts.sh $(JOBS) $(parts)
 	@echo "make test: all passed"
 
 .PHONY: test-more
-test-more: stress test-rxe-more ## the tests that make test leaves out so that it stays short: stress, test-rxe-more
+test-more: stress ## the tests that make test leaves out so that it stays short: stress, every test on rxe0
+	@$(MAKE) test-rxe WHOLE=1
 	@echo "make test-more: all passed"
 
 # CMD='make check' runs another command; FRESH_USER, FRESH_COLD and FRESH_DOCKER choose what it gets. See
@@ -214,7 +215,7 @@ stress: need-build ## repeat each package's tests for STRESS (8m) beside busy lo
 .PHONY: test-c test-c-soak
 c_test = -count=1 -tags cabi
 test-c: all need-c ## run programs in C and Python on soft0 through ./rawverbs (WHOLE=1: every combination, ten minutes)
-	$(tests) $(c_test) -timeout 30m -run '$(RUN)' ./test/cabi $(if $(WHOLE),-args -whole)
+	$(tests) $(c_test) $(if $(WHOLE),,-short) -timeout 30m -run '$(RUN)' ./test/cabi
 
 SOAK ?= 1000
 test-c-soak: all need-c ## run ibv_rc_pingpong SOAK (1000) times on a host with two busy loops per processor
@@ -267,46 +268,32 @@ out/cpeer: test/e2e/cpeer/cpeer.c
 	@mkdir -p out
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
-on_rxe = VM_TIMEOUT=3600 test/e2e/rxe.sh
-
-# A machine keeps one processor busy, so two machines share the tests. One runs the longest
-# tests of the commands, most of them with other programs; the other runs the rest.
-longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
-# make test leaves these to make test-more: peers that fail, load, and what hardly depends on the device, since
-# it runs on soft0 too.
-more_longest = Soak|Faults|Retry|Resume|PeerDies|WrongPeer|CPeersThatEnd|DifferentFlags|TestBenchLonger|TestBenchShapes
-more_rest = TestAtomic(Side|Moves|Client|Server|Mis)|TestExchange(Killed|Mis)|TestFile|TestRecord|WrongReports|Arguments|Texts
-more_rest := $(more_rest)|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|(WorkerIs|WorkersAre|ServerIs)Lost|TestAStranger|HTTP|AsTCP|SlowPeers|RealS(essions|QD)
-more = $(more_longest)|$(more_rest)
-.PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-longest test-rxe-more-rest
-export RDMA_TEST_WHOLE = $(WHOLE)
+# A machine keeps one processor busy, so two machines share the tests. With -short some run on soft0 only, in make check:
+# peers that fail, load, what hardly depends on the device.
+on_rxe = VM_TIMEOUT=7200 test/e2e/rxe.sh
+on_rxe_flags = $(if $(WHOLE),-timeout=110m,-short) -run='$(RUN)' $(RDMA_TEST_FLAGS)
+.PHONY: test-rxe test-rxe-e2e test-rxe-rest
 test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine; WHOLE=1 runs every combination)
 ifeq ($(RUN),.)
-	@tools/parts.sh 2 test-rxe-longest test-rxe-rest
+	@tools/parts.sh 2 test-rxe-e2e test-rxe-rest
 else
-	$(on_rxe) selected rdma,rxe '$(rdma_packages)' -run='$(RUN)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) selected rdma,rxe '$(rdma_packages)' $(on_rxe_flags)
 endif
-test-rxe-longest: all need-vm need-c out/cpeer
-	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' -skip='$(more)' $(RDMA_TEST_FLAGS) -- cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' -skip='$(more)' $(RDMA_TEST_FLAGS)
-test-rxe-rest: all need-vm need-c out/cpeer
-	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)|$(more)' $(RDMA_TEST_FLAGS) -- netns '$(netns_packages)' -run='^TestNetns' $(RDMA_TEST_FLAGS)
-test-rxe-more: all need-vm need-c out/cpeer ## the tests on rxe0 that make test leaves out
-	@tools/parts.sh 2 test-rxe-more-longest test-rxe-more-rest
-test-rxe-more-longest:
-	$(on_rxe) more-longest rdma,rxe '$(rdma_packages)' -run='$(more_longest)' $(RDMA_TEST_FLAGS)
-test-rxe-more-rest:
-	$(on_rxe) more-rest rdma,rxe '$(rdma_packages)' -run='$(more)' -skip='$(more_longest)' $(RDMA_TEST_FLAGS) -- cabi,rxe ./test/cabi -run='RealS' $(RDMA_TEST_FLAGS)
+test-rxe-e2e: all need-vm need-c out/cpeer
+	$(on_rxe) e2e rdma,rxe ./test/e2e $(on_rxe_flags)
+test-rxe-rest: all need-vm need-c
+	$(on_rxe) rest rdma,rxe '$(filter-out ./test/e2e/,$(rdma_packages))' $(on_rxe_flags) -- cabi,rxe ./test/cabi $(on_rxe_flags) -run='^TestReal' -- netns '$(netns_packages)' $(on_rxe_flags) -run='^TestNetns'
 
 # Tests that use tshark, which need-vm installs (build tag lab).
 on_the_wire = -count=1 -timeout 90m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets
-	$(tests) $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
+	$(tests) $(on_the_wire) -run '^TestLab' ./test/e2e
 
 .PHONY: on-the-wire
 on-the-wire: all need-vm ## update the packets in docs/on-the-wire.md from runs on soft0
-	go test $(on_the_wire) -run OnTheWire ./test/e2e -update
+	go test $(on_the_wire) -run TestLabWire ./test/e2e -update
 
 .PHONY: test-device
 test-device: all out/cpeer ## tests that need a device, on this host's RDMA_TEST_DEVICE, as root
@@ -435,7 +422,7 @@ test-packages: ## make the packages, install, upgrade and remove them on a prist
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
 .PHONY: test-ops
 test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server, with the alerts and the dashboard of deploy/; the systemd unit is valid; versions; a job in an empty root; the Kubernetes manifests are valid
-	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Rules|Scratch|UnitIsValid|VersionScript)$$' ./test/e2e
+	$(tests) -count 1 -tags operations -run '^TestOps' ./test/e2e
 	cd deploy/kubernetes && go test ./...
 
 .PHONY: need-machine need-build need-lint need-vm need-c need-count need-arm64 need-node need-web need-pictures need-ops

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -113,6 +114,7 @@ func sum(r io.Reader) (string, error) {
 }
 
 func TestHTTP(t *testing.T) {
+	testdevice.Long(t)
 	cancelled := make(chan error, 1)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, r *http.Request) {

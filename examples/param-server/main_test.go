@@ -155,6 +155,7 @@ func TestProcesses(t *testing.T) {
 
 // A worker dies or stops answering. The server names it and finds the weights with the others.
 func TestAWorkerIsLost(t *testing.T) {
+	testdevice.Long(t)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			timeout := testkit.Limit
@@ -198,6 +199,7 @@ func TestTheServerIsLost(t *testing.T) {
 
 // A client that sends nothing, or something else, does not hold up the others.
 func TestAStranger(t *testing.T) {
+	testdevice.Long(t)
 	server := start(t, "server", "--port", "0", "--workers", "1", "--timeout", "3s")
 	port := server.says(`listening on .*:(\d+)`)
 	for _, says := range []string{"GET / HTTP/1.1\r\n\r\n", ""} {

@@ -19,3 +19,11 @@ func Name(t testing.TB) string {
 	}
 	return name
 }
+
+// Long skips the test with -short, which make test gives: there the test runs on soft0 only.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("with -short this test runs on soft0 only; try: make test-rxe WHOLE=1")
+	}
+}

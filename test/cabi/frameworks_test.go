@@ -19,7 +19,7 @@ func TestUCX(t *testing.T) {
 	info.succeeds()
 	info.has(t, "Transport: rc_verbs\n#         Device: soft0:1", "Transport: ud_verbs\n#         Device: soft0:1")
 	tests := []string{"tag_lat", "tag_bw", "ucp_put_lat", "ucp_am_lat"}
-	if *whole {
+	if !testing.Short() {
 		tests = append(tests, "ucp_put_bw", "ucp_get", "ucp_add", "ucp_fadd", "stream_lat", "stream_bw")
 	}
 	for _, transport := range []string{"rc_v", "ud_verbs"} {

@@ -21,10 +21,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whole selects every row of the tables of runs. Without it a test runs the rows that a quick test
-// needs.
-var whole = flag.Bool("whole", false, "run all combinations, not only the quick ones")
-
 // bin is a folder with the programs and libraries of this repository, which every user may read.
 var bin string
 

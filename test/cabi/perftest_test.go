@@ -34,10 +34,10 @@ func perftests() (all []perftest) {
 			for _, wait := range waits {
 				add("ib_"+operation+"_bw", connection, wait, "-n 500")
 				add("ib_"+operation+"_lat", connection, wait, "-n 500")
-				if wait == "" || *whole {
+				if wait == "" || !testing.Short() {
 					add("ib_"+operation+"_bw", connection, wait, "-n 500 -b")
 				}
-				if operation != "atomic" && *whole { // perftest measures the processor's clock for each size: 0.3 s
+				if operation != "atomic" && !testing.Short() { // perftest measures the processor's clock for each size: 0.3 s
 					add("ib_"+operation+"_bw", connection, wait, "-n 20 -a")
 					add("ib_"+operation+"_bw", connection, wait, "-n 20 -a -b")
 					add("ib_"+operation+"_lat", connection, wait, "-n 20 -a")
@@ -61,7 +61,7 @@ func perftests() (all []perftest) {
 func (p perftest) c(t *testing.T, port string, server ...string) *program {
 	t.Helper()
 	command := slices.Concat([]string{ours("rawverbs"), "run", "--", p.name, "-p", port}, strings.Fields(p.flags), server)
-	if !*whole {
+	if testing.Short() {
 		command = append([]string{"LD_PRELOAD=" + compile(t, "quickclock", "-shared", "-fPIC")}, command...)
 	}
 	return start(t, command...)
@@ -178,10 +178,10 @@ func TestPerftestWithGo(t *testing.T) {
 	for _, operation := range []string{"send", "write", "read", "atomic"} {
 		for _, measure := range []string{"bw", "lat"} {
 			flags := []string{"-n 200"}
-			if *whole && operation != "write" {
+			if !testing.Short() && operation != "write" {
 				flags = append(flags, "-n 200 -e")
 			}
-			if *whole && measure == "bw" {
+			if !testing.Short() && measure == "bw" {
 				flags = append(flags, "-n 200 -b")
 			}
 			for _, f := range flags {

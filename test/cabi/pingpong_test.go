@@ -21,7 +21,7 @@ func pingpongs() (all []pingpong) {
 		}
 	}
 	all = append(all, pingpong{"rc", "-o -P -c"}, pingpong{"rc", "-t"}, pingpong{"rc", "-N -c"}, pingpong{"rc", "-N -e"})
-	if *whole {
+	if !testing.Short() {
 		for _, kind := range []string{"rc", "uc", "ud", "srq"} {
 			all = append(all, pingpong{kind, "-n 5000 -s 1"}, pingpong{kind, "-n 5000 -e"}, pingpong{kind, "-r 16 -c"})
 		}

@@ -36,8 +36,8 @@ func TestRealMachine(t *testing.T) {
 	}
 }
 
-// TestBothDevices opens the soft device and rxe0 in one process.
-func TestBothDevices(t *testing.T) {
+// TestRealBesideSoft opens the soft device and rxe0 in one process.
+func TestRealBesideSoft(t *testing.T) {
 	p := onSoft(t, compile(t, "both"), "soft0", "rxe0")
 	p.succeeds()
 	p.has(t, "2 devices")

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -55,6 +56,7 @@ func atomicExercises() []exercise {
 
 // TestAtomicSideBySide runs eight clients at once on one counter; no add may be lost.
 func TestAtomicSideBySide(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	const clients, count = 8, 3000
 	s := serve(t, never)
@@ -100,6 +102,7 @@ func TestAtomicSideBySide(t *testing.T) {
 // TestAtomicClientKilled kills a client during its job. The sum is then unknown, and the
 // server reports that to the other clients of its counter. After they have ended, sums are exact again.
 func TestAtomicClientKilled(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, never)
 	dying := s.client(t, "--job", "atomic", "--count", "1000000", "--counter", "shared")
@@ -131,6 +134,7 @@ func TestAtomicClientKilled(t *testing.T) {
 }
 
 func TestAtomicServerKilled(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	c := s.client(t, never, "--job", "atomic", "--count", "1000000")
@@ -206,6 +210,7 @@ func finishAdder(t *testing.T, conn *rc.Conn, sum string) (verdict string) {
 // TestAtomicMisbehavingClient runs clients that report a wrong sum or an invalid report. Both ends
 // must report the error, and the next client's sum must be exact.
 func TestAtomicMisbehavingClient(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	tests := []struct {
@@ -265,6 +270,7 @@ func fallsSilent(t *testing.T, s *server, want string) {
 // message fails. That a client that makes progress has no time limit is tested in internal/job, see
 // TestUntilStalled and TestPacketsAreProgress.
 func TestAtomicMoves(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, never)
 	const adds = 5
@@ -292,6 +298,7 @@ func TestAtomicMoves(t *testing.T) {
 
 // TestAtomicMisbehavingServer runs a client against a server that reports wrong values.
 func TestAtomicMisbehavingServer(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	t.Run("shares no counter", func(t *testing.T) {
 		_, c := rawServer(t, "atomic", "")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -26,6 +27,7 @@ func benchExercises() []exercise {
 
 // TestBenchShapes runs jobs with flags that change the posted requests and the waits.
 func TestBenchShapes(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, e := range []exercise{
 		benchmark("send-bw", 2, 300, "-n", "300", "-s", "1000", "-q", "2", "-r", "7"),
@@ -105,6 +107,7 @@ func checkBenchResult(t *testing.T, p *process, latency bool) {
 
 // TestBenchLonger runs a job with a duration, and a sweep over all sizes with a chart.
 func TestBenchLonger(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	chart := filepath.Join(t.TempDir(), "chart.svg")
 	page := filepath.Join(t.TempDir(), "chart.html")

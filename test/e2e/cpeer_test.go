@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // cPeer starts cpeer/cpeer.c, which make test-rxe compiles. The comment of cpeer.c describes
@@ -119,6 +121,7 @@ func TestCPeers(t *testing.T) {
 // TestCPeersThatEnd runs a C program that ends at any step, or without its -g. Our program
 // must fail soon with one clear line and leave nothing behind.
 func TestCPeersThatEnd(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	const limit = "--timeout=3s" // without progress
 	for _, test := range []struct {

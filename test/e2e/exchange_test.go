@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -256,6 +257,7 @@ func (e *exchanger) mr() []byte {
 // TestExchangeMisbehavingClient runs clients that break the job's protocol. The server must report
 // each fault in one error, send the error to the client, and keep serving.
 func TestExchangeMisbehavingClient(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	say := func(messages ...func(*exchanger) []byte) func(*testing.T, *exchanger) {
@@ -337,6 +339,7 @@ func TestExchangeMisbehavingClient(t *testing.T) {
 
 // TestExchangeMisbehavingServer runs a server that breaks the order of the messages.
 func TestExchangeMisbehavingServer(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, job := range exchangeJobs {
 		t.Run(job, func(t *testing.T) {
@@ -365,6 +368,7 @@ var exchangeSteps = []struct {
 // TestExchangePeerDies lets the peer die at each step. As in a killed process, its TCP
 // connection closes too. The other end notices that, and not only at its --timeout.
 func TestExchangePeerDies(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, never)
 	for _, job := range exchangeJobs {
@@ -414,6 +418,7 @@ func (s *server) nextFailure(after int) (next record) {
 // TestExchangeKilled kills the real programs with kill -9 at each transition of their state
 // machines. A program may get further before the signal arrives, even to the end.
 func TestExchangeKilled(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, job := range exchangeJobs {
 		s := serve(t)

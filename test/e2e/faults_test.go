@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
@@ -185,6 +186,7 @@ var faults = []fault{
 
 // TestFaults makes one fault per run: each fault, at each step of each job, at each end.
 func TestFaults(t *testing.T) {
+	testdevice.Long(t)
 	var rows []*faultRow
 	var mu sync.Mutex
 	selected := regexp.MustCompile(*someFaults)

@@ -8,12 +8,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestFileServerEnds checks that nothing of a file is left, however the server ends during
 // the transfer. On a file system without unnamed files (O_TMPFILE) a killed server leaves one hidden file.
 func TestFileServerEnds(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -17,6 +18,7 @@ import (
 // TestFileDiskFull fills the disk during a transfer. There was room when the file was
 // announced.
 func TestFileDiskFull(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1M"); err != nil {

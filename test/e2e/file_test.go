@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -207,6 +208,7 @@ func (s *server) awaitFailures(n int) {
 // TestFileLies runs clients that break the job's protocol. Nothing of their files may be
 // left, and the server must keep serving.
 func TestFileLies(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	s := serve(t, "--dir", folder)
@@ -258,6 +260,7 @@ func TestFileLies(t *testing.T) {
 // TestFileClientGone checks that nothing of a file is left, however its client ends during
 // the transfer.
 func TestFileClientGone(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	patient, hasty := serve(t, "--dir", folder, never), serve(t, "--dir", folder, "--timeout", "2s")
@@ -358,6 +361,7 @@ func (k *fakeTaker) credit(total uint32) {
 // TestFileNoCredit checks a client that waits for a slot. It must fail at the timeout, when
 // the server ends, on a signal, and on a credit for messages that it has not sent.
 func TestFileNoCredit(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	path := writeFile(t, "file", 100*fakeChunk)
 	for name, test := range map[string]struct {

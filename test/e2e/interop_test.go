@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"testing"
 )
@@ -31,12 +30,9 @@ var sides = []struct {
 	{"server on soft:veth1", inPeer, nil, softDevice, device, [2]string{softIPv4, softIPv6}, [2]string{"::ffff:10.99.0.1", "fd99::1"}},
 }
 
-// whole makes the tests between two devices run everything in both directions. The quick part runs
-// every second one in the one direction and the others in the other.
-var whole = os.Getenv("RDMA_TEST_WHOLE") != ""
-
-// runs reports whether number i of a list runs in a direction: 0 or 1.
-func runs(i, direction int) bool { return whole || (i+direction)%2 == 0 }
+// runs reports whether number i of a list runs in a direction: 0 or 1. With -short every second one runs in
+// the one direction and the others in the other.
+func runs(i, direction int) bool { return !testing.Short() || (i+direction)%2 == 0 }
 
 // TestSoftWithRxe runs every job with one program on the kernel's device and the other on the
 // software device. See runs.

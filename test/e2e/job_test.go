@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -109,6 +110,7 @@ func transitionValue(p *process, to, attr string) string {
 
 // TestArguments runs different command lines with the default port.
 func TestArguments(t *testing.T) {
+	testdevice.Long(t)
 	testArguments(t, map[string]arguments{
 		"address alone":      {[]string{ipv4}, isGID4},
 		"device":             {[]string{ipv4, device}, isGID4},
@@ -165,6 +167,7 @@ func takeDefaultPort(t *testing.T) {
 }
 
 func TestTexts(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	long := strings.Repeat("0123456789abcdef", 6400) // 100 KiB: the kernel's limit of an argument is 128
 	tests := map[string]struct {

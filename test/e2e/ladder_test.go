@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -68,6 +69,7 @@ func TestLadder(t *testing.T) {
 // TestLadderWhileTheJobRuns checks that nothing is drawn before the end, and that a job that is cut
 // short is drawn with what the client has.
 func TestLadderWhileTheJobRuns(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, test := range []struct {
 		name   string
@@ -98,6 +100,7 @@ func TestLadderWhileTheJobRuns(t *testing.T) {
 
 // TestLadderOfFailures checks that the ladder ends with the failure, at the end that failed.
 func TestLadderOfFailures(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, "--allow", "send")
 	for name, test := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -21,6 +22,7 @@ type lookUp func(t *testing.T, series string) float64
 
 // TestMetrics runs jobs and compares what the server counts with what the jobs report.
 func TestMetrics(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, never, "--metrics", "127.0.0.1:0", "--max-memory", "32M")
 	address := s.event("metrics.served").str("address")
@@ -38,6 +40,7 @@ func TestMetrics(t *testing.T) {
 // TestMetricsOfGoroutines reads the metrics of an idle server often. That leaves no goroutine behind. The
 // number of goroutines varies at most while a collector of the last scrape still ends.
 func TestMetricsOfGoroutines(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, "--metrics", "127.0.0.1:0")
 	client := http.Client{Timeout: testkit.Limit, Transport: &http.Transport{}}
@@ -199,6 +202,7 @@ func get(t *testing.T, url string) (status int, text string) {
 // TestGrace stops a server during a job. The job in progress ends normally, new clients are refused,
 // and the health check reports it. A job that does not end in time is cut. With --once it is the same.
 func TestGrace(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	const long = "--grace=1h" // longer than testkit.Limit
 	s := serve(t, long, "--metrics", "127.0.0.1:0")

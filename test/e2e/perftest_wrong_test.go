@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // perftestSoon limits the time without progress in runs that must fail.
@@ -14,6 +16,7 @@ const perftestSoon = "--timeout=5s"
 // TestPerftestWrongPeer connects C programs to ends of another format. Our program must soon fail with one line that names
 // the other. The tests of internal/peer have many more strangers.
 func TestPerftestWrongPeer(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	run := perftestRun{"send-bw", "-n 100"}
 	pingpong := []string{"ibv_rc_pingpong", "-d", device, "-g", gidIndex4, "-p"}
@@ -46,6 +49,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 // TestPerftestPeerDies checks that our program ends at once if the C program is killed during
 // a run.
 func TestPerftestPeerDies(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, test := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
 		run := perftestRun{test, "-D 60"}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // cPingpong starts rdma-core's program (Debian: ibverbs-utils) on the kernel's device.
@@ -133,6 +135,7 @@ func (r pingpongRun) check(t *testing.T, ours, theirs *process) {
 // TestCPingpongDifferentFlags runs a C program with different flags. Our program must fail with one
 // line that names the flags to compare. The C program may hang.
 func TestCPingpongDifferentFlags(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	const limit = " --timeout 3s"
 	for _, test := range []struct{ kind, ours, theirs, asClient, asServer string }{

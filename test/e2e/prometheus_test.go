@@ -20,9 +20,9 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// TestPrometheus has Debian's Prometheus scrape a server, and compares what Prometheus then knows
+// TestOpsPrometheus has Debian's Prometheus scrape a server, and compares what Prometheus then knows
 // with what the jobs report. The alerts of deploy/ fire for the first failures, and the dashboard's queries have results.
-func TestPrometheus(t *testing.T) {
+func TestOpsPrometheus(t *testing.T) {
 	noLeak(t)
 	s := serve(t, never, "--metrics", "127.0.0.1:0", "--max-memory", "32M")
 	target := s.event("metrics.served").str("address")
@@ -73,8 +73,8 @@ func TestPrometheus(t *testing.T) {
 	s.stops()
 }
 
-// TestRules checks the alerts of deploy/ with their own tests.
-func TestRules(t *testing.T) {
+// TestOpsRules checks the alerts of deploy/ with their own tests.
+func TestOpsRules(t *testing.T) {
 	promtool(t, "", "check", "rules", "--lint=all", "--lint-fatal", deployedFile(t, "prometheus", "rules.yml"))
 	promtool(t, "", "test", "rules", deployedFile(t, "prometheus", "rules_test.yml"))
 }

@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // Tests of differences between a kernel's device and soft0.
 
 func TestArgumentsIPv6(t *testing.T) {
+	testdevice.Long(t)
 	isGID6 := func(gid string) bool { return gid == ipv6 }
 	testArguments(t, map[string]arguments{
 		"IPv6":          {[]string{ipv6}, isGID6},

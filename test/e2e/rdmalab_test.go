@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // rdmaLab runs rdma_lab to its end.
@@ -27,6 +29,7 @@ func rdmaLab(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 // TestRdmaLab runs each subcommand as text and as JSON.
 func TestRdmaLab(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, c := range []struct{ args, text, field string }{
 		{"devices", `(?m)^` + device + ` +(softroce|libibverbs) +1 +ACTIVE +ETHERNET `, "devices"},
@@ -54,6 +57,7 @@ func TestRdmaLab(t *testing.T) {
 // TestRdmaLabRefuses checks the exit statuses and the errors of rdma_lab: one line with a remedy,
 // and the usage after a wrong command line.
 func TestRdmaLabRefuses(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for _, c := range []struct {
 		args   string
@@ -91,6 +95,7 @@ func TestRdmaLabRefuses(t *testing.T) {
 
 // TestRdmaLabCompletes asks for completions as a shell does.
 func TestRdmaLabCompletes(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for args, want := range map[string]string{
 		"":               "explain\t",

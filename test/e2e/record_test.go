@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
@@ -274,6 +275,7 @@ func checkCauses(t *testing.T, rec *trace.Record) {
 // TestRecordsSideBySide checks that each of several clients gets the server's events of its own
 // connection.
 func TestRecordsSideBySide(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	files := make([]string, 8)
@@ -317,6 +319,7 @@ func TestRecordsSideBySide(t *testing.T) {
 // TestRecordWhenTheServerIsKilled checks that the record then has the client's events and the
 // reason.
 func TestRecordWhenTheServerIsKilled(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	check := func(t *testing.T, rec *trace.Record, c *process) {
 		t.Helper()
@@ -376,6 +379,7 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 
 // TestRecordOfFailedRun checks that a failed run has a record too.
 func TestRecordOfFailedRun(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
 	for name, test := range map[string]struct {

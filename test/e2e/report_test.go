@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -133,6 +134,7 @@ func TestReportOfAFailure(t *testing.T) {
 
 // TestWrongReports checks that each wrong input gives one error, and no page.
 func TestWrongReports(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	folder := t.TempDir()

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -67,6 +68,7 @@ func (f *fakeSender) finish() {
 // TestResumeAfterTheName loses the connection after the file has its name, and before the client says
 // that it knows. The file is delivered once, also if somebody has taken it meanwhile.
 func TestResumeAfterTheName(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	for what, test := range map[string]struct {
 		take func(folder string) error
@@ -115,6 +117,7 @@ func TestResumeAfterTheName(t *testing.T) {
 
 // TestResumeTakesOver connects a client again while the server believes its old connection alive.
 func TestResumeTakesOver(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder, key := t.TempDir(), rand.Text()
 	s := serve(t, "--dir", folder)
@@ -221,6 +224,7 @@ func partialOf(t *testing.T, folder string, size int64) string {
 
 // TestRetryTakesOver has rdma_client come back while its old connection is still open at the server.
 func TestRetryTakesOver(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	path, flags := slowFile(t)
@@ -243,6 +247,7 @@ func TestRetryTakesOver(t *testing.T) {
 
 // TestRetryWithAWrongPrefix changes a byte of the partial file while no server runs.
 func TestRetryWithAWrongPrefix(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	path, flags := slowFile(t)
@@ -276,6 +281,7 @@ func TestRetryWithAWrongPrefix(t *testing.T) {
 
 // TestRetryWithAnotherKey kills a client. Another one that sends the same file begins anew.
 func TestRetryWithAnotherKey(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	path, flags := slowFile(t)
@@ -299,6 +305,7 @@ func TestRetryWithAnotherKey(t *testing.T) {
 // TestRetryAfterTheName kills the server as soon as the file has its name. The client may have heard of it
 // or not.
 func TestRetryAfterTheName(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	path := writeFile(t, "name", 1<<20)
@@ -323,6 +330,7 @@ func TestRetryAfterTheName(t *testing.T) {
 
 // TestRetryNeverAddsTwice loses the connection of a client with a shared counter, before and after its first add.
 func TestRetryNeverAddsTwice(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	port := freePort(t)
 	flags := []string{"--json", "--retry", "1m", "--job", "atomic", "--counter", "shared"}

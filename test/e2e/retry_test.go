@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // serveAt starts a server at a given port.
@@ -21,6 +23,7 @@ func serveAt(t *testing.T, port string, flags ...string) *server {
 
 // TestRetryWaitsForTheServer starts a client before its server.
 func TestRetryWaitsForTheServer(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	port := freePort(t)
 	c := start(t, "rdma_client", "--json", "--retry", "1m", ipv4, device, port)
@@ -35,6 +38,7 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 // TestRetryAfterADeath ends the server in the middle of a job, by kill -9 and by a signal that it obeys,
 // and starts another one at its port.
 func TestRetryAfterADeath(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	size := "512M"
 	if emulated {
@@ -61,6 +65,7 @@ func TestRetryAfterADeath(t *testing.T) {
 
 // TestRetryAfterAStall stops the server for longer than a net job's --timeout. A signal then stops the client.
 func TestRetryAfterAStall(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	c := s.client(t, "--timeout", "1s", "--retry", "1m", "--job", "net-stream", "--size", "64G")
@@ -77,6 +82,7 @@ func TestRetryAfterAStall(t *testing.T) {
 
 // TestRetryEnds checks that the attempts end, that the error counts them, and that a refusal ends them.
 func TestRetryEnds(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	c := start(t, "rdma_client", "--json", "--retry", "500ms", ipv4, device, freePort(t))
 	c.fails(1, "the last one within --retry 500ms: ", "connection refused; ", "is rdma_server running there?", "attempt ")
@@ -94,6 +100,7 @@ func TestRetryEnds(t *testing.T) {
 // TestRetryResumesAFile kills the server several times while it receives a file, and starts another one at
 // its port. The client goes on where it was.
 func TestRetryResumesAFile(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	folder := t.TempDir()
 	path, flags := slowFile(t)

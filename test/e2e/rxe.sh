@@ -2,7 +2,7 @@
 # Runs the tests of several packages in one machine with rxe0, one package after another.
 # `go test -exec in-vm.sh` would boot a machine for each package.
 #
-#   rxe.sh NAME 'TAGS' 'DIRECTORY...' [-v] [-run=REGEXP] [-skip=REGEXP] [-- 'TAGS' 'DIRECTORY...' FLAG...]...
+#   rxe.sh NAME 'TAGS' 'DIRECTORY...' [FLAG OF THE TESTS]... [-- 'TAGS' 'DIRECTORY...' FLAG...]...
 #
 # Each group after -- has tags and flags of its own. The script prints a line per package with the time, and
 # with -v the output of each. At the end it prints the failed tests of each package, their output, and how to
@@ -23,7 +23,7 @@ if [[ ${1:-} == inside ]]; then
 		if [[ $tags == netns ]]; then in=(unshare --net sh -c 'ip link set lo up && exec "$0" "$@"'); fi
 		if [[ " ${flags[*]} " == *" -test.v "* ]]; then verbose=1; fi
 		begun=${EPOCHREALTIME/./} result=ok output=$outputs/${binary##*/}
-		if ! (cd "$package" && exec "${in[@]}" "$binary" -test.timeout=19m "${flags[@]}") </dev/null >"$output" 2>&1; then
+		if ! (cd "$package" && exec "${in[@]}" "$binary" -test.timeout=30m "${flags[@]}") </dev/null >"$output" 2>&1; then
 			result=FAIL
 			failed+=("$package $output $tags $verbose")
 		fi
@@ -44,7 +44,7 @@ if [[ ${1:-} == inside ]]; then
 	exit $((${#failed[@]} > 0))
 fi
 
-usage="usage: rxe.sh NAME 'TAGS' 'DIRECTORY...' [-v] [-run=REGEXP] [-skip=REGEXP] [-- 'TAGS' 'DIRECTORY...' FLAG...]..."
+usage="usage: rxe.sh NAME 'TAGS' 'DIRECTORY...' [FLAG OF THE TESTS]... [-- 'TAGS' 'DIRECTORY...' FLAG...]..."
 (($# >= 3)) || { echo "$usage" >&2; exit 2; }
 binaries=$repo/out/_rxe/$1
 shift
@@ -56,9 +56,12 @@ while (($#)); do
 	tags=$1
 	read -ra packages <<<"$2"
 	shift 2
-	flags=() # a test binary's flags have a prefix
+	flags=()
 	while (($#)) && [[ $1 != -- ]]; do
-		flags+=("-test.${1#-}")
+		case $1 in # the flags of package testing have a prefix
+		-v | -short | -run=* | -skip=* | -timeout=*) flags+=("-test.${1#-}") ;;
+		*) flags+=("$1") ;;
+		esac
 		shift
 	done
 	shift $(($# > 0))

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestScratch builds the programs as deploy/Containerfile does, and runs a job with programs that see no file but
+// TestOpsScratch builds the programs as deploy/Containerfile does, and runs a job with programs that see no file but
 // their own, without root's rights, as in an image from scratch. An ordinary user needs a user namespace for that.
-func TestScratch(t *testing.T) {
+func TestOpsScratch(t *testing.T) {
 	noLeak(t)
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o755); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -44,6 +45,7 @@ func TestClientStopped(t *testing.T) {
 
 // TestClientTimeout checks that --timeout ends a job without progress.
 func TestClientTimeout(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	runsOut(t, func() *process {
 		return start(t, "rdma_client", "--timeout", "2s", "--json", ipv4, device, listenMute(t).port)
@@ -53,6 +55,7 @@ func TestClientTimeout(t *testing.T) {
 // TestClientKilled kills a client with kill -9 during its job. The server must notice and serve
 // the next client.
 func TestClientKilled(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := serve(t)
 	for _, at := range [][]string{

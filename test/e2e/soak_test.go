@@ -27,6 +27,7 @@ import (
 
 	rdmarun "github.com/rawverbs/rawverbs/internal/run"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -55,6 +56,7 @@ const reclaimEvery = 2 * time.Second
 // TestSoak runs a server for many clients. None may fail. Afterwards the server has as much memory, as
 // many goroutines and open files as after the first clients.
 func TestSoak(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	s := &soak{server: serve(t, "--metrics", "127.0.0.1:0", "--max-clients", strconv.Itoa(2**soakClients+64)), began: time.Now()}
 	s.metrics = "http://" + s.event("metrics.served").str("address") + "/metrics"

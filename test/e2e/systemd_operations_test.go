@@ -12,8 +12,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// TestUnitIsValid has systemd-analyze read the unit with and without the drop-in.
-func TestUnitIsValid(t *testing.T) {
+// TestOpsUnit has systemd-analyze read the unit with and without the drop-in.
+func TestOpsUnit(t *testing.T) {
 	unit, certificates, _ := deployed(t)
 	dir := t.TempDir()
 	own := strings.NewReplacer("/usr/bin/rawverbs-server", filepath.Join(binaries, "rdma_server"))

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // TestHangup sends SIGHUP to servers. One without TLS ignores it. One with TLS reads its certificate again: a client in
@@ -85,6 +86,7 @@ func renewed(t *testing.T, s *server, dir, address string) {
 
 // TestTLSAllow lets one of the clients of one CA in.
 func TestTLSAllow(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	server, _ := certificates(t, ipv4, "--client", "alice", "--client", "bob", "--client", "Alice", "--client", "alice2")
 	s := serve(t, "--tls", server, "--tls-allow", "alice", "--listen", ipv4)

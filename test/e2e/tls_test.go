@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 // certificates runs rdma_lab tls and returns the directories of the two ends.
@@ -22,6 +24,7 @@ func labTLS(t *testing.T, args ...string) {
 // TestTLS runs jobs over an exchange with TLS, and refuses the clients that may not come: one line
 // at each end has the reason and the remedy, and neither end registers memory.
 func TestTLS(t *testing.T) {
+	testdevice.Long(t)
 	noLeak(t)
 	server, client := certificates(t, ipv4)
 	_, stranger := certificates(t, ipv4)

@@ -13,9 +13,9 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// TestVersionScript runs deploy/version.sh in a repository of its own: before the first tag, at tags, after them, and with
+// TestOpsVersions runs deploy/version.sh in a repository of its own: before the first tag, at tags, after them, and with
 // files that are not committed. test/packages has dpkg and rpm compare such versions.
-func TestVersionScript(t *testing.T) {
+func TestOpsVersions(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join("..", "..", "deploy", "version.sh"))
 	if err != nil {
 		t.Fatal(err)

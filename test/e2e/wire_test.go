@@ -20,7 +20,7 @@ import (
 //
 //	make on-the-wire
 //
-// TestOnTheWire compares them with another run. For a new job, add a line to wireJobs and an
+// TestLabWire compares them with another run. For a new job, add a line to wireJobs and an
 // empty section to the document:
 //
 //	<!-- job NAME -->
@@ -49,7 +49,7 @@ func sectionOf(job string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)(<!-- job ` + job + ` -->\n)(.*?)(<!-- end -->\n)`)
 }
 
-func TestOnTheWire(t *testing.T) {
+func TestLabWire(t *testing.T) {
 	noLeak(t)
 	text, err := os.ReadFile(wireDocument)
 	if err != nil {
@@ -183,9 +183,9 @@ func shapeOf(t *testing.T, text string) map[string][]string {
 	return shape
 }
 
-// TestShownHeaders checks that capture.sh prints each kind of header. The packets of rdma_rxe
+// TestLabHeaders checks that capture.sh prints each kind of header. The packets of rdma_rxe
 // come from the test data of softroce.
-func TestShownHeaders(t *testing.T) {
+func TestLabHeaders(t *testing.T) {
 	pcap, err := filepath.Abs(filepath.Join("..", "..", "softroce", "internal", "packet", "testdata", "opcodes-ipv4.pcap"))
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestShownHeaders(t *testing.T) {
 	}
 }
 
-func TestShape(t *testing.T) {
+func TestLabShape(t *testing.T) {
 	const run = `
     1  0.000000  127.0.1.2       127.0.1.1       RC RDMA WRITE First                 1024  0x4b1bac  0xffffff  RETH va 0x000055966c6d3100 rkey 0x000009f1 length 1030
     2  0.000001  127.0.1.2       127.0.1.1       RC RDMA WRITE Last                     6  0x4b1bac  0x000000  ACK asked for
