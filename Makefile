@@ -1,5 +1,5 @@
-# make help lists the targets. On Debian and Ubuntu each target first installs missing
-# packages with apt-get, and with sudo if you are not root.
+# make help lists the rules. A rule that lacks a package prints the line that installs it, and fails; make setup installs
+# what make test needs.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -161,12 +161,16 @@ lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## dr
 JOBS ?= $(shell nproc)
 parts = test-rxe-e2e test-rxe-rest race check lint test-c test-web test-lab unit static test-ops test-wasm
 .PHONY: test
-test: need-machine all out/cpeer ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
+test: machine setup ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
+	@$(MAKE) all out/cpeer
 	@tools/parts.sh $(JOBS) $(parts)
+.PHONY: machine
+machine:
+	@tools/machine.sh
 	@echo "make test: all passed"
 
 .PHONY: test-more
-test-more: stress ## the tests that make test leaves out so that it stays short: stress, every test on rxe0
+test-more: setup stress ## the tests that make test leaves out so that it stays short: stress, every test on rxe0
 	@$(MAKE) test-rxe WHOLE=1
 	@echo "make test-more: all passed"
 
@@ -284,7 +288,7 @@ test-rxe-e2e: all need-vm need-c out/cpeer
 test-rxe-rest: all need-vm need-c
 	$(on_rxe) rest rdma,rxe '$(filter-out ./test/e2e/,$(rdma_packages))' $(on_rxe_flags) -- cabi,rxe ./test/cabi $(on_rxe_flags) -run='^TestReal' -- netns '$(netns_packages)' $(on_rxe_flags) -run='^TestNetns'
 
-# Tests that use tshark, which need-vm installs (build tag lab).
+# Tests that use tshark (build tag lab).
 on_the_wire = -count=1 -timeout 90m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
@@ -425,11 +429,11 @@ test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server,
 	$(tests) -count 1 -tags operations -run '^TestOps' ./test/e2e
 	cd deploy/kubernetes && go test ./...
 
-.PHONY: need-machine need-build need-lint need-vm need-c need-count need-arm64 need-node need-web need-pictures need-ops
-need-machine:
-	@tools/machine.sh
-need-build need-lint need-vm need-c need-count need-arm64 need-node need-web need-pictures need-ops: need-%:
-	@tools/need.sh $*
+.PHONY: setup
+setup: ## install what make test needs, with apt-get; no other rule installs, but test and fresh
+	@tools/need.sh --install build lint vm c node web ops
+need-%:
+	@tools/need.sh build $*
 
 .PHONY: help
 help: ## print this list

@@ -4,7 +4,7 @@
 #
 #   tools/machine.sh
 #
-# The packages that the targets install are not its subject: tools/need.sh.
+# Packages are not its subject: tools/need.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

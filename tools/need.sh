@@ -1,100 +1,70 @@
 #!/bin/bash
-# Checks that the programs of a make target are installed, and installs missing ones with
-# apt-get. It prints the names of the packages first.
+# Says which packages of these sets are missing, and the line that installs them, and fails if there are any:
 #
-#   tools/need.sh build    Go, a C compiler, libibverbs
-#   tools/need.sh lint     the same and shellcheck
-#   tools/need.sh vm       the same without shellcheck, and the packages of the machine
-#   tools/need.sh c        as build, and the programs that test/cabi runs
-#   tools/need.sh count    as build, perftest and valgrind
-#   tools/need.sh arm64    as build, and a compiler and an emulator for arm64
-#   tools/need.sh node     Go and node
-#   tools/need.sh web      the same, npm, Chromium, and fonts with Chinese characters
-#   tools/need.sh ops      Go, Prometheus, systemd-analyze and git
-#   tools/need.sh pictures the same, and pngquant
-#   tools/need.sh fresh    the programs that make a pristine root: test/fresh
-#   tools/need.sh cgo      installs nothing; prints the CGO_ENABLED to build with: 1, or 0
-#                          if a package of "build" is missing, which it names on stderr
-#
-# It takes a few milliseconds if nothing is missing. It fails with one line if it cannot
-# install something.
+#   tools/need.sh SET...
+#   tools/need.sh --install SET...   installs them with apt-get; only make setup, test and fresh do that
+#   tools/need.sh cgo                prints the CGO_ENABLED to build with: 0 if a package of "build" is missing
 set -euo pipefail
-
 die() { echo "$*" >&2; exit 1; }
-what=${1:-}
 
-command -v go >/dev/null || die "needs Go 1.26 or later; get it: https://go.dev/dl (or apt-get install golang-go, if that is new enough)"
-
-missing=()
-need() { # need PACKAGE COMMAND...: COMMAND succeeds if PACKAGE is installed
-	local package=$1
-	shift
-	"$@" >/dev/null 2>&1 || missing+=("$package")
+# PACKAGE=PROBE: a program, or a header. Without a probe it is the program PACKAGE, or the package is Debian's.
+declare -A sets=(
+	[build]="gcc=${CC:-gcc} libc6-dev=stdlib.h libibverbs-dev=infiniband/verbs.h"
+	[lint]="shellcheck"
+	[vm]="qemu-system-x86=qemu-system-x86_64 busybox-static cpio kmod xz-utils=xz zstd iproute2 rdma-core ibverbs-providers
+		nftables ibverbs-utils=ibv_devinfo perftest=ib_write_bw tcpdump tshark"
+	[c]="ibverbs-utils=ibv_devinfo perftest=ib_write_bw python3-pyverbs ucx-utils=ucx_perftest libfabric-bin=fi_info
+		libfabric-dev=rdma/fabric.h"
+	[count]="perftest=ib_write_bw valgrind"
+	[arm64]="gcc-aarch64-linux-gnu=aarch64-linux-gnu-gcc libc6-dev-arm64-cross qemu-user-static=qemu-aarch64-static iproute2"
+	[ops]="prometheus systemd=systemd-analyze git"
+	[node]="nodejs=node"
+	[web]="nodejs=node npm chromium fonts-dejavu-core fonts-noto-cjk"
+	[pictures]="pngquant"
+	[fresh]="mmdebstrap git"
+)
+there() { # there PACKAGE PROBE
+	if [[ $2 == *.h ]]; then
+		[[ -e /usr/include/$2 ]] || "${CC:-gcc}" -E -x c - <<<"#include <$2>"
+	else
+		command -v "$2" || [[ -e /usr/share/doc/$1 ]]
+	fi >/dev/null 2>&1
 }
-header() {
-	local dir
-	for dir in ${C_INCLUDE_PATH//:/ } ${CPATH//:/ } /usr/include /usr/local/include; do
-		[[ ! -e $dir/$1 ]] || return 0
-	done
-	return 1
+missing() { # prints the missing packages of sets
+	local entry set
+	for set; do
+		for entry in ${sets[$set]?"no such set; there are: ${!sets[*]}"}; do
+			there "${entry%=*}" "${entry#*=}" || echo "${entry%=*}"
+		done
+	done | sort -u | paste -sd ' '
 }
-: "${C_INCLUDE_PATH:=}" "${CPATH:=}"
-case $what in
-build | lint | vm | c | count | arm64 | cgo)
-	need gcc command -v "${CC:-gcc}"
-	need libc6-dev header stdlib.h
-	need libibverbs-dev header infiniband/verbs.h
-	;;&
-lint) need shellcheck command -v shellcheck ;;
-c)
-	need ibverbs-utils command -v ibv_rc_pingpong
-	need perftest command -v ib_write_bw
-	need python3-pyverbs test -d /usr/lib/python3/dist-packages/pyverbs
-	need ucx-utils command -v ucx_perftest
-	need libfabric-bin command -v fi_info
-	need libfabric-dev header rdma/fabric.h
-	;;
-count)
-	need perftest command -v ib_write_bw
-	need valgrind command -v valgrind
-	;;
-arm64)
-	need gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
-	need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdlib.h
-	need qemu-user-static command -v qemu-aarch64-static
-	need iproute2 command -v ss
-	;;
-ops)
-	need prometheus command -v prometheus
-	need systemd command -v systemd-analyze
-	need git command -v git
-	;;
-node | web | pictures) need nodejs command -v node ;;&
-web | pictures)
-	need npm command -v npm
-	need chromium command -v chromium
-	need fonts-dejavu-core test -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
-	need fonts-noto-cjk test -e /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc
-	;;&
-pictures) need pngquant command -v pngquant ;;
-fresh)
-	need mmdebstrap command -v mmdebstrap
-	need git command -v git
-	;;
-build | vm | cgo | node | web) ;;
-*) die "usage: need.sh build|lint|vm|c|arm64|node|web|pictures|ops|fresh|cgo" ;;
-esac
 
-if [[ $what == cgo ]]; then
-	if ((${#missing[@]})); then
-		echo "building without cgo, so without RDMA devices and the tests of C code, because these packages are missing: ${missing[*]}" >&2
+command -v go >/dev/null || die "needs Go 1.26 or later; get it: https://go.dev/dl"
+if [[ ${1:-} == cgo ]]; then
+	packages=$(missing build)
+	if [[ -n $packages ]]; then
+		echo "building without cgo, so without RDMA devices and the tests of C code, because these packages are missing: $packages" >&2
 		echo 0
 	else
 		echo 1
 	fi
 	exit
 fi
-if ((${#missing[@]})); then
-	"$(dirname "$0")/install.sh" "${missing[@]}"
-fi
-if [[ $what == vm ]]; then exec "$(dirname "$0")/../test/vm/install.sh"; fi
+
+if [[ ${1:-} == --install ]]; then install=1; shift; else install=; fi
+packages=$(missing "$@")
+[[ -n $packages ]] || exit 0
+as_root=()
+if ((EUID)); then as_root=(sudo); fi
+line="${as_root[*]} apt-get install -y --no-install-recommends $packages" line=${line# }
+[[ -n $install ]] || die "needs packages; try: $line    (or, for all that make test needs: make setup)"
+command -v apt-get >/dev/null ||
+	die "no apt-get here; install by hand: $packages (Fedora has libibverbs-dev as rdma-core-devel)"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=-1 "$@" </dev/null >"$log" 2>&1; }
+echo "$line" >&2
+# The lists may be missing, as in fresh images, or old.
+read -ra packages <<<"$packages"
+try() { apt install -y --no-install-recommends "${packages[@]}"; }
+try || { apt update && try; } || { tail -n 20 "$log" >&2; die "apt-get failed; try: $line"; }

@@ -21,7 +21,7 @@ cmd=${1:-make demo && make check && make test}
 here=$(cd "$(dirname "$0")" && pwd -P)
 repo=$(dirname "$(dirname "$here")")
 
-"$repo/tools/need.sh" fresh
+"$repo/tools/need.sh" --install fresh
 
 as_root=()
 if ((EUID != 0)); then as_root=(sudo); fi

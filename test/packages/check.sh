@@ -24,6 +24,7 @@ versions() {
 	done
 }
 
+tools/need.sh --install build
 make packages
 cp -r out/packages "$made/old"
 VERSION=1.2.3 make packages

@@ -42,7 +42,7 @@ refresh_lists() {
 	say "refreshing apt's package lists"
 	local as_root=()
 	((EUID == 0)) || as_root=(sudo)
-	(flock 8 && "${as_root[@]}" apt-get -qq update </dev/null >&2 8>&-) 8>>"${TMPDIR:-/tmp}/rawverbs-apt-$UID.lock" # as tools/install.sh
+	"${as_root[@]}" apt-get -qq update </dev/null >&2
 }
 
 download() { (cd "$tmp/deb" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" </dev/null >&2); }

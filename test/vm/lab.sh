@@ -53,7 +53,7 @@ trap 'exit 143' TERM
 trap 'exit 129' HUP
 
 # Prepare once, before both machines do it at the same time.
-"$here/install.sh"
+"$repo/tools/need.sh" vm
 "$here/kernel.sh" >/dev/null
 [[ $(qemu-system-x86_64 -netdev help 2>/dev/null) == *dgram* ]] || die "this QEMU cannot join two machines by datagrams; try: QEMU 7.2 or newer"
 

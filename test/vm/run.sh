@@ -33,7 +33,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-"$here/install.sh"
+"$repo/tools/need.sh" vm
 kernel_files=$("$here/kernel.sh")
 kernel=${kernel_files%%$'\n'*} initramfs=${kernel_files#*$'\n'}
 

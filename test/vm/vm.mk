@@ -4,12 +4,11 @@
 #   make lab JOB=send                run a job between two machines and capture the wire
 #   make lab CLIENT_ARGS='-s hi'     the same with options for the client; SERVER_ARGS: for the server
 #   make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'    run any two commands
-#   make vm-install                  only install the packages that a machine needs
 #   make vm-clean                    remove the cached kernel
 #
 # Environment variables (VM_TIMEOUT, VM_OUT, ...): test/vm/README.md.
 
-.PHONY: vm lab vm-install vm-clean
+.PHONY: vm lab vm-clean
 
 # $(value) and := pass CMD without expansion, so $HOME in CMD is that of the machine.
 unexport CMD
@@ -25,9 +24,6 @@ lab: export LAB_SERVER := $(value SERVER)
 lab: export LAB_CLIENT := $(value CLIENT)
 lab: all need-vm
 	@test/vm/lab.sh
-
-vm-install:
-	@test/vm/install.sh
 
 # Keep the directory itself: it may be a mount point, as in make fresh.
 vm-clean:
