@@ -1,4 +1,6 @@
-// Draws the pictures of the documentation from the laboratory: make lab-pictures writes docs/images.
+// Draws the pictures of the documentation from the laboratory, into docs/images or the folder IMAGES. It needs Chromium and pngquant:
+//
+//   make laboratory web && cd web && node --test test/pictures.mjs
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
