@@ -46,8 +46,7 @@ var (
 var badFaults = wire.Faults{Loss: 0.02, Duplicate: 0.02, Reorder: 0.05, Late: 100 * time.Microsecond, Corrupt: 0.005}
 
 func TestConformanceOnABadNetwork(t *testing.T) {
-	bad := &badProvider{}
-	verbs.Register(bad)
+	bad := theBadProvider()
 	for seed := *badSeed; seed < *badSeed+*badSeeds; seed++ {
 		device := fmt.Sprint(badPrefix, seed)
 		t.Run(device, func(t *testing.T) {
@@ -60,6 +59,13 @@ func TestConformanceOnABadNetwork(t *testing.T) {
 		})
 	}
 }
+
+// theBadProvider registers the provider once, however often the test runs (-count).
+var theBadProvider = sync.OnceValue(func() *badProvider {
+	bad := &badProvider{}
+	verbs.Register(bad)
+	return bad
+})
 
 // badPrefix is the beginning of the device's name; the seed follows.
 const badPrefix = "soft-bad:"
