@@ -48,6 +48,7 @@ func TestAttachToAServer(t *testing.T) {
 			if _, err := io.Copy(conn, conn); err != nil {
 				return err
 			}
+			defer func() { <-conn.ended }()
 			return conn.Close()
 		})
 	}()
@@ -64,6 +65,7 @@ func TestAttachToAServer(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			defer func() { <-conn.ended }()
 			defer conn.Close()
 			conn.SetDeadline(testkit.Deadline())
 			for n := range 100 {
