@@ -14,6 +14,7 @@ import (
 // TestAttachToAServer: the Conns of one rc.Server share a completion queue, so each goroutine that waits polls for all.
 func TestAttachToAServer(t *testing.T) {
 	dev := testdevice.Open(t)
+	const most = 8
 	var conns sync.Map // of *rc.Conn
 	attach := func(c *rc.Conn) error {
 		conn, err := Attach(c, small)
@@ -28,7 +29,7 @@ func TestAttachToAServer(t *testing.T) {
 	Configure(&config)
 	ofServer := config
 	ofServer.Job = ""
-	server, err := rc.NewServer(rc.ServerConfig{Config: ofServer})
+	server, err := rc.NewServer(rc.ServerConfig{Config: ofServer, MaxConns: most})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestAttachToAServer(t *testing.T) {
 		})
 	}()
 	var clients sync.WaitGroup
-	for range 8 {
+	for range most {
 		clients.Go(func() {
 			c, err := rc.Dial(testkit.Context(t), l.Addr().String(), config)
 			if err != nil {
