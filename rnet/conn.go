@@ -85,7 +85,7 @@ func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
 // init makes the mutex, the waiters and the timer.
 func (c *Conn) init() {
 	c.turn = c.completions.Turn()
-	c.reader, c.writer, c.flusher, c.closer, c.tender = newWaiter(c.readReady), newWaiter(c.writeReady), newWaiter(c.flushReady), newWaiter(c.closeReady), newWaiter(c.tendReady)
+	c.reader, c.writer, c.flusher, c.closer, c.tender = newWaiter(c.readReady), newWaiter(c.writeReady), newWaiter(c.flushReady), newWaiter(c.closeReady), newWaiter(func() (bool, error) { return c.tended(), nil })
 	c.waiters = [5]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer, &c.tender}
 	c.watch = c.newWatch()
 }

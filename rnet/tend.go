@@ -11,7 +11,7 @@ import (
 // tend provides for such work. The caller holds turn.
 func (c *Conn) tend() {
 	switch {
-	case !c.needsTender() || c.polls():
+	case c.tended() || c.polls():
 	case c.urgent():
 		c.startTender()
 	case !c.watching:
@@ -61,7 +61,7 @@ func (c *Conn) look() {
 		return
 	}
 	c.watching = false
-	if c.needsTender() && !c.polls() {
+	if !c.tended() && !c.polls() {
 		c.startTender()
 	}
 }
@@ -80,7 +80,7 @@ func (c *Conn) runTender() {
 	c.tending = false
 }
 
-// tendReady reports whether the tender may stop: another goroutine waits, and does the same work, or there is none.
-func (c *Conn) tendReady() (bool, error) {
-	return !c.needsTender() || slices.ContainsFunc(c.waiters[:4], func(w *waiter) bool { return w.Asleep() }), nil
+// tended reports whether another goroutine waits, which does the tender's work, or there is no such work.
+func (c *Conn) tended() bool {
+	return !c.needsTender() || slices.ContainsFunc(c.waiters[:4], func(w *waiter) bool { return w.Asleep() })
 }

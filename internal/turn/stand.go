@@ -58,6 +58,7 @@ func (t *Turn) standBy(look *time.Timer, tick time.Duration) {
 			<-s.w.wake
 			t.Lock()
 			s.rests = false
+			look.Reset(tick)
 		}
 	}
 	s.called = false

@@ -51,7 +51,7 @@ func (s *standing) works(when string, c *customer) {
 	if c != nil {
 		w = c.Waiter
 	}
-	if !s.Works(w) {
+	if s.worker != w {
 		s.t.Errorf("%s another one works, or nobody does", when)
 	}
 }
@@ -110,6 +110,7 @@ func TestStandRests(t *testing.T) {
 		s.Unlock()
 		s.arrived <- 0
 		s.served(done)
+		s.works("at once after the other one", nil)
 		time.Sleep(3 * tick)
 		synctest.Wait()
 		s.works("after the other one", s.by)
@@ -162,6 +163,29 @@ func TestHold(t *testing.T) {
 			s.served(late)
 			s.arrived <- 0
 			s.served(asleep)
+		})
+	}
+}
+
+// TestHoldInVain: one that works for long, and for which the goroutine in Stand rests, goes on when the turn is held for
+// a moment, whether Free comes or not.
+func TestHoldInVain(t *testing.T) {
+	for _, free := range []bool{false, true} {
+		stand(t, func(s *standing) {
+			done := s.wait(s.t.Context(), 0)
+			time.Sleep(3 * tick)
+			if s.Hold(NewWaiter()) {
+				s.t.Error("held while another one works")
+			}
+			synctest.Wait()
+			if free {
+				s.Free()
+			}
+			time.Sleep(3 * tick)
+			synctest.Wait()
+			s.works("later", s.customers[0])
+			s.arrived <- 0
+			s.served(done)
 		})
 	}
 }

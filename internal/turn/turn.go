@@ -68,8 +68,9 @@ func (t *Turn) Wake(w *Waiter) {
 	w.Wake()
 }
 
-// Works reports whether the waiter's goroutine works, or, with nil, whether nobody works. The caller holds the mutex.
-func (t *Turn) Works(w *Waiter) bool { return t.worker == w }
+// Works reports whether the waiter's goroutine works, or, with nil, whether nobody works or holds the turn. The caller holds
+// the mutex.
+func (t *Turn) Works(w *Waiter) bool { return t.worker == w && (w != nil || !t.held) }
 
 // Asleep reports whether the waiter's goroutine sleeps. The caller holds the turn's mutex.
 func (w *Waiter) Asleep() bool { return w.asleep }
@@ -78,17 +79,25 @@ func (w *Waiter) Asleep() bool { return w.asleep }
 // or an error of work. A waiter that is ready never loses to such an end: Await then works once more
 // itself, to find what has come.
 //
-// The caller holds the mutex, and ready and work are called with it. One goroutine at a time is in work, which
+// The caller holds the mutex, and ready and work are called with it. ready may take what it finds: after it has returned
+// true, it is not called again. One goroutine at a time is in work, which
 // releases the mutex while it blocks, ends with ctx and owner, and wakes the waiters that it has made ready.
 func (t *Turn) Await(ctx, owner context.Context, w *Waiter, ready func() bool, work func() error) (err error) {
 	for err == nil && !ready() {
-		if t.worker != nil && t.worker == t.stander.w && t.free() {
-			t.take(w)
-		} else if t.worker == nil && t.free() {
+		switch {
+		case t.worker == nil && t.free():
 			err = t.work(w, work)
-		} else if err = t.sleep(ctx, owner, w); err != nil {
-			t.take(w)
-			_ = t.work(w, work) // it returns soon, because a context has ended
+		case t.worker != nil && t.worker == t.stander.w && t.free():
+			if t.take(w); ready() { // not twice: ready may take what it finds
+				t.passOn()
+				return nil
+			}
+			err = t.work(w, work)
+		default:
+			if err = t.sleep(ctx, owner, w); err != nil {
+				t.take(w)
+				_ = t.work(w, work) // it returns soon, because a context has ended
+			}
 		}
 	}
 	t.passOn()
@@ -115,8 +124,11 @@ func (t *Turn) begin(w *Waiter) {
 
 func (t *Turn) end() {
 	t.worker = nil
-	if t.asked > 0 && t.first != nil {
+	switch {
+	case t.asked > 0 && t.first != nil:
 		t.first.Wake()
+	case t.held && t.stander.rests:
+		t.stander.w.Wake() // to look whether whoever holds the turn comes back
 	}
 }
 
@@ -159,8 +171,6 @@ func (t *Turn) Give() {
 	defer t.Unlock()
 	if t.end(); !t.held {
 		t.passOn()
-	} else if t.stander.rests {
-		t.stander.w.Wake()
 	}
 }
 
