@@ -104,7 +104,7 @@ func (c *controller) cut(now, trip time.Duration, part float64, least int64) {
 		return
 	}
 	c.cutAt = now
-	c.window = max(int64(float64(c.window)*part), min(least, c.limit))
+	c.window = min(c.window, max(int64(float64(c.window)*part), min(least, c.limit)))
 	c.threshold, c.credit = c.window, 0
 }
 

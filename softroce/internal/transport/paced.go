@@ -77,11 +77,12 @@ func (p *pacer) pass(now time.Duration) {
 	default:
 		p.at += time.Duration(float64(left) / float64(c.window) * float64(usualTrip))
 		p.spent.Add(-min(left, spent+lateness*c.window))
+		grown := min(left, max(spent, 0)) // no more than has left
 		if p.length.Load() > 0 {
-			spent = c.window
+			grown, spent = left, c.window
 		}
 		if now-p.cnpAt >= usualTrip { // otherwise many senders at their lowest rate would all grow
-			c.acked(left, pacedStep, spent, usualTrip)
+			c.acked(grown, pacedStep, spent, usualTrip)
 			p.window.Store(c.window)
 		}
 	}
