@@ -158,6 +158,10 @@ func (t *Turn) Take(w *Waiter) {
 func (t *Turn) Try(w *Waiter) bool {
 	t.Lock()
 	defer t.Unlock()
+	return t.try(w)
+}
+
+func (t *Turn) try(w *Waiter) bool {
 	if t.worker != nil || t.asked > 0 {
 		return false
 	}
@@ -182,13 +186,8 @@ func (t *Turn) Hold(w *Waiter) bool {
 	t.held = true
 	if t.worker != nil {
 		t.Interrupt()
-		return false
 	}
-	if t.asked > 0 {
-		return false
-	}
-	t.begin(w)
-	return true
+	return t.try(w)
 }
 
 // Free ends the time of Hold. Those who sleep go on doing so for a tick, because Hold will probably come again.

@@ -79,24 +79,13 @@ func TestPacedEnd(t *testing.T) {
 		"RESET": func(a *end) { a.modify(qpstate.Attr{State: qpstate.Reset}, 0) },
 		"Close": func(a *end) { _ = a.qp.Close() },
 	} {
-		n, a, b := pacedPair(t, verbs.UC)
-		as, bs := []*end{a}, []*end{b}
-		for range 99 {
-			c, d := a.node.end(a.opts), b.node.end(a.opts)
-			c.connect(d)
-			d.connect(c)
-			as, bs = append(as, c), append(bs, d)
-		}
-		a.slow(b)
-		for i := range as {
-			as[i].queue(bs[i], 3)
-		}
+		n, as, bs := manyPaced(t)
 		last := len(as) - 1
 		for _, a := range as[:last] {
 			stop(a)
 		}
 		begin := n.now
-		as[last].slowly(as[last].completed(3), b)
+		as[last].slowly(as[last].completed(3), bs[0])
 		if took := n.now - begin; took > 10*time.Millisecond {
 			t.Errorf("%s: the last one of 100 waits for %v after the others have ended", name, took)
 		}

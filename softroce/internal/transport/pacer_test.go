@@ -110,11 +110,10 @@ func TestPacedLeast(t *testing.T) {
 	}
 }
 
-// TestWaitersGoOnWhenTheRateRecovers lets 100 queue pairs wait at the lowest rate, and then the CNPs end. At that rate the last
-// one would wait for a quarter of a second.
-func TestWaitersGoOnWhenTheRateRecovers(t *testing.T) {
+// manyPaced has 100 queue pairs that wait at the lowest rate, with three messages each.
+func manyPaced(t *testing.T) (n *simnet, as, bs []*end) {
 	n, a, b := pacedPair(t, verbs.UC)
-	as, bs := []*end{a}, []*end{b}
+	as, bs = []*end{a}, []*end{b}
 	for range 99 {
 		c, d := a.node.end(a.opts), b.node.end(a.opts)
 		c.connect(d)
@@ -125,6 +124,13 @@ func TestWaitersGoOnWhenTheRateRecovers(t *testing.T) {
 	for i := range as {
 		as[i].queue(bs[i], 3)
 	}
+	return n, as, bs
+}
+
+// TestWaitersGoOnWhenTheRateRecovers lets 100 queue pairs wait at the lowest rate, and then the CNPs end. At that rate the last
+// one would wait for a quarter of a second.
+func TestWaitersGoOnWhenTheRateRecovers(t *testing.T) {
+	n, as, _ := manyPaced(t)
 	begin, steps := n.now, 0
 	for i := range as {
 		for done := as[i].completed(3); !done(); steps++ {
