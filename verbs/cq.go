@@ -63,10 +63,13 @@ func (d *Device) CompVectors() (n int) {
 type CQInit struct {
 	Depth   int          // entries, at least 1; at least the sum of the queues that complete here
 	Channel *CompChannel // needed to wait; many CQs may share a channel; nil: Poll only
-	Vector  int          // completion vector (which interrupt), less than Device.CompVectors; 0 is the first
+	Vector  int          // completion vector (which interrupt), less than Device.CompVectors; 0 is the first; or AnyVector
 	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitOptions.Ex
 	Flags   CQFlags      // 0 means no flags; few devices support any
 }
+
+// AnyVector as CQInit.Vector means the device's next completion vector, so that CQs are spread over all of them.
+const AnyVector = -1
 
 // CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). [Device.CreateCQ] makes it; it is
 // valid until Close. If more completions arrive than the CQ has entries, the CQ overruns: the
@@ -81,6 +84,7 @@ type CQ struct {
 	spinner  ProviderCQSpinner // p, or nil if it is none
 	dev      *Device
 	channel  *CompChannel
+	vector   int
 	wcs      *WCCounts     // the device's; nil: completions are not counted
 	woken    chan struct{} // holds at most one wake-up
 	gone     chan struct{} // closed by Close
@@ -113,18 +117,25 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		parents = append(parents, &init.Channel.handle)
 		ch = init.Channel.p
 	}
+	vector := init.Vector
+	if vector == AnyVector {
+		vector = int(d.vectors.Add(1)-1) % max(d.CompVectors(), 1)
+	}
 	overran := cq.overran // not cq, for the same reason as in wakeUp
 	p, err := makeObject(&cq.handle, "CQ", op, detail, func() (ProviderCQ, error) {
-		return d.p.CreateCQ(ProviderCQInit{Depth: init.Depth, Channel: ch, Vector: init.Vector, Ex: init.Ex, Flags: init.Flags,
+		return d.p.CreateCQ(ProviderCQInit{Depth: init.Depth, Channel: ch, Vector: vector, Ex: init.Ex, Flags: init.Flags,
 			Wake: wakeUp(cq.woken), Overran: func() { overran.Store(true) }})
 	}, parents...)
 	if err != nil {
 		return nil, err
 	}
-	cq.p = p
+	cq.p, cq.vector = p, vector
 	cq.spinner, _ = p.(ProviderCQSpinner)
 	return cq, nil
 }
+
+// Vector returns the completion vector, from 0.
+func (cq *CQ) Vector() int { return cq.vector }
 
 // wakeUp returns a function that leaves a wake-up for one waiter. One wake-up is enough for any
 // number of events. The function refers to the channel and not to the CQ, so that a CQ without

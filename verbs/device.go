@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -71,6 +72,8 @@ type Device struct {
 	p    ProviderDevice
 	info DeviceInfo
 	wcs  *WCCounts // nil: completions are not counted
+
+	vectors atomic.Uint32 // CQs made with AnyVector
 
 	eventsOnce sync.Once
 	events     *listeners

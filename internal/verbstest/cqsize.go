@@ -176,7 +176,7 @@ var cqSizeCases = []Case{
 		}
 	}},
 	badCQ("the first vector beyond the device's", func(e *Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: e.Dev.CompVectors()} }),
-	badCQ("vector -1", func(*Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: -1} }),
+	badCQ("vector -2", func(*Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: verbs.AnyVector - 1} }),
 }
 
 // resize changes the depth of the end's receive CQ.
