@@ -129,7 +129,7 @@ func (c answered) run(t *testing.T, x, y *verbs.Device, test func(b *oneEnd, sen
 func TestLastAnswerIsSent(t *testing.T) {
 	withEachAnswer(t, func(t *testing.T, c answered) {
 		c.run(t, openSoft(t, "soft0"), openSoft(t, "soft0"), func(b *oneEnd, send func(), end func() error) {
-			receive, stop := softroce.Receive(b.dev)
+			receive, stop := softroce.Receive(b.cq)
 			t.Cleanup(stop)
 			send()
 			for n := 0; n == 0; {

@@ -86,7 +86,7 @@ func (k *keeper) open() (err error) {
 		r.Call()
 	}
 	k.d.loops.Wait() // for the ports' goroutines
-	k.d.unsplit()
+	k.d.oneVector()
 	for _, r := range k.d.receivers {
 		r.pollsFirst = false
 		fd, err := r.link.(detachable).Detach()

@@ -108,7 +108,7 @@ func sleep() { time.Sleep(100 * time.Microsecond) }
 func TestDrive(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		t.Run(fmt.Sprint("loss ", loss), func(t *testing.T) {
-			softroce.SetShards(t, 4) // an attended device has one socket nevertheless
+			softroce.SetVectors(t, 4) // an attended device has one socket nevertheless
 			a, b := newAttendedPair(t, loss, loss == 0)
 			drive := func() {
 				a.soft.Drive()

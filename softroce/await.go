@@ -55,48 +55,27 @@ func (p *patience) polled(came bool) {
 func (r *receiver) await() error {
 	now := time.Now()
 	if !r.pollsFirst || r.d.traffic.stream.Load() || !r.patience.polls(now) {
-		if r.shards != nil { // its load counts only waits, not receives at once
-			if err := r.try(r.in); !errors.Is(err, link.ErrInterrupted) {
-				return err
-			}
-		}
-		return r.sleep(now)
+		return r.link.Receive(r.in)
 	}
 	limit := now.Add(pollFor)
-	polls, err := r.pollUntil(limit)
+	err := r.pollUntil(limit)
 	if !errors.Is(err, link.ErrInterrupted) {
 		r.patience.polled(true)
-		if polls > 1 {
-			r.waited(now)
-		}
 		return err
 	}
 	if time.Now().After(limit) { // otherwise it was interrupted, which says nothing
 		r.patience.polled(false)
 	}
-	return r.sleep(now)
+	return r.link.Receive(r.in)
 }
 
-// sleep waits for packets without polling. The wait has begun earlier.
-func (r *receiver) sleep(began time.Time) error {
-	err := r.link.Receive(r.in)
-	r.waited(began)
-	return err
-}
-
-func (r *receiver) waited(began time.Time) {
-	if r.shards != nil {
-		r.load.waited += time.Since(began)
-	}
-}
-
-// pollUntil polls for packets until some time, and returns how often. It returns ErrInterrupted if none have come, or if
-// another goroutine wants this one to stop.
-func (r *receiver) pollUntil(limit time.Time) (polls int, err error) {
-	for polls = 1; ; polls++ {
-		err = r.try(r.in)
+// pollUntil polls for packets until some time. It returns ErrInterrupted if none have come, or if another goroutine wants this
+// one to stop.
+func (r *receiver) pollUntil(limit time.Time) error {
+	for polls := 1; ; polls++ {
+		err := r.try(r.in)
 		if !errors.Is(err, link.ErrInterrupted) || link.Interrupted(r.link) || time.Now().After(limit) {
-			return polls, err
+			return err
 		}
 		if polls == 1 { // a goroutine that was just woken may run first; to yield again costs more than the poll
 			runtime.Gosched()

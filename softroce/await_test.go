@@ -73,7 +73,7 @@ func TestPollUntil(t *testing.T) {
 		"an interrupt": l.Interrupt,
 	} {
 		timer := time.AfterFunc(testkit.Moment, stop)
-		_, err := r.pollUntil(long)
+		err := r.pollUntil(long)
 		timer.Stop()
 		if (err == nil) != (name == "a packet") || err != nil && !errors.Is(err, link.ErrInterrupted) {
 			t.Errorf("%s: %v", name, err)
@@ -84,7 +84,7 @@ func TestPollUntil(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.pollUntil(time.Now().Add(time.Millisecond)); !errors.Is(err, link.ErrInterrupted) {
+	if err := r.pollUntil(time.Now().Add(time.Millisecond)); !errors.Is(err, link.ErrInterrupted) {
 		t.Errorf("after its time: %v", err)
 	}
 	if time.Now().After(long) {

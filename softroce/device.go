@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,16 +31,15 @@ type device struct {
 	engine *transport.Engine
 	start  time.Time // zero of the engine's time
 
-	posters []driver    // by shard; they send what posting goroutines and the timer gave to the engine; see kick
-	woke    atomic.Bool // a completion has woken a goroutine; see receive.go
+	posters []driver // by completion vector; they send what posting goroutines and the timer gave to the engine; see kick
 	alarm   alarm
 	sending sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
 
 	// Which goroutine receives: receive.go, lead.go.
 	receivers []*receiver
+	vectors   int  // the completion vectors: the most receivers of a port
 	canSpin   bool // a goroutine that polls can receive on all ports
 	traffic   traffic
-	lastWoke  atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
 
 	keeper *keeper // nil unless the device is attended; see attend_linux.go
 
@@ -51,8 +49,7 @@ type device struct {
 }
 
 func newDevice(name string, ports []*port) *device {
-	shards := shardsPerPort()
-	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now(), posters: make([]driver, shards)}
+	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now(), vectors: 1, posters: make([]driver, vectorsOfHost())}
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
@@ -71,8 +68,9 @@ func newDevice(name string, ports []*port) *device {
 		if p == nil {
 			continue
 		}
-		p.split(shards)
-		for _, r := range p.receivers(d) {
+		p.open(d)
+		d.vectors = max(d.vectors, len(p.receivers))
+		for _, r := range p.receivers {
 			d.receivers = append(d.receivers, r)
 			d.canSpin = d.canSpin && r.try != nil
 			d.loops.Go(r.run)

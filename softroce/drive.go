@@ -9,7 +9,7 @@
 //
 // So nothing runs while nothing is in flight.
 //
-// Each receiver has its own driver. Goroutines that post to queue pairs of one shard share a driver, under
+// Each receiver has its own driver. Goroutines that post to queue pairs of one completion vector share a driver, under
 // driver.mu; the timer uses the first of these. Sending takes device.sending for reading.
 
 package softroce
@@ -100,7 +100,7 @@ func (w *driver) round() bool {
 }
 
 // kick sends the packets that follow from the caller's last call of the engine, for a queue pair. If another
-// goroutine is in kick already for its shard, that goroutine sends them. After some rounds another goroutine
+// goroutine is in kick already for its completion vector, that goroutine sends them. After some rounds another goroutine
 // sends the rest, because the caller's program waits.
 func (d *device) kick(qpn uint32) {
 	w := &d.posters[qpn%uint32(len(d.posters))]

@@ -2,6 +2,7 @@ package softroce
 
 import (
 	"net"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,11 +17,14 @@ import (
 
 // Led returns how often a waiting goroutine has led on a device, or received between two polls.
 func Led(dev *verbs.Device) (n uint64) {
-	if r := verbs.ProviderOf(dev).(*device).lastWoke.Load(); r != nil {
-		n = r.led.Load()
+	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
+		n += r.led.Load()
 	}
 	return n
 }
+
+// LedAt is Led for the receiver of a CQ's queue pairs.
+func LedAt(p *verbs.CQ) uint64 { return verbs.ProviderOf(p).(*cq).home.Load().led.Load() }
 
 // Receiving reports whether goroutines receive for a device at all of its receivers.
 func Receiving(dev *verbs.Device) bool {
@@ -40,15 +44,13 @@ func Sleeping(p *verbs.CQ) int {
 	return len(c.sleepers)
 }
 
-// PortSleeps reports whether the port's goroutine sleeps because another goroutine leads.
+// PortSleeps reports whether the goroutine of a receiver sleeps because another goroutine leads.
 func PortSleeps(dev *verbs.Device) bool {
-	r := verbs.ProviderOf(dev).(*device).lastWoke.Load()
-	if r == nil {
-		return false
-	}
-	r.Lock()
-	defer r.Unlock()
-	return r.Rests()
+	return slices.ContainsFunc(verbs.ProviderOf(dev).(*device).receivers, func(r *receiver) bool {
+		r.Lock()
+		defer r.Unlock()
+		return r.Rests()
+	})
 }
 
 // TimerSet reports whether a device waits for a time.
@@ -95,9 +97,7 @@ func NeverLook(tb testing.TB) {
 
 // SetStream makes the device consider its traffic a stream, or not.
 func SetStream(d *verbs.Device, stream bool) {
-	t := &verbs.ProviderOf(d).(*device).traffic
-	t.much.Store(stream)
-	t.stream.Store(stream)
+	verbs.ProviderOf(d).(*device).traffic.stream.Store(stream)
 }
 
 // LockCapture makes the device wait with each packet that it captures. Calling unlock ends that.
@@ -115,11 +115,10 @@ func Sending(dev *verbs.Device) (sent func()) {
 	return d.sending.RUnlock
 }
 
-// Receive makes the caller receive on the port of dev that last woke a goroutine. receive waits for
+// Receive makes the caller receive where the packets for a CQ's queue pairs arrive. receive waits for
 // packets and gives them to the engine, and leaves their answers. Calling stop ends that.
-func Receive(dev *verbs.Device) (receive func(), stop func()) {
-	d := verbs.ProviderOf(dev).(*device)
-	r := d.lastWoke.Load()
+func Receive(p *verbs.CQ) (receive func(), stop func()) {
+	r := verbs.ProviderOf(p).(*cq).home.Load()
 	r.lock()
 	return func() { _ = r.take() }, func() {
 		r.unlock()
@@ -127,31 +126,17 @@ func Receive(dev *verbs.Device) (receive func(), stop func()) {
 	}
 }
 
-// SetShards makes devices that are opened from now on receive with n sockets per address.
-func SetShards(tb testing.TB, n int) {
-	before := shardsPerPort
-	shardsPerPort = func() int { return n }
-	tb.Cleanup(func() { shardsPerPort = before })
+// SetVectors makes devices that are opened from now on have n completion vectors.
+func SetVectors(tb testing.TB, n int) {
+	before := vectorsOfHost
+	vectorsOfHost = func() int { return n }
+	tb.Cleanup(func() { vectorsOfHost = before })
 }
 
-// Spread spreads or gathers the packets for a device with shards.
-func Spread(dev *verbs.Device, spread bool) { spreadNow(verbs.ProviderOf(dev).(*device), spread) }
+// oneVector says why a device may have one completion vector.
+const oneVector = "one completion vector: one processor, a receive buffer below 1 MiB, or no sockets that share an address"
 
-func spreadNow(d *device, spread bool) {
-	for _, r := range d.receivers {
-		for s := r.shards; s != nil && r == s.first && s.spread.Load() != spread; {
-			s.mu.Lock() // waits for a switch
-			s.switched = time.Time{}
-			s.mu.Unlock()
-			s.set(spread)
-		}
-	}
-}
-
-// noShards says why a device may have no shards.
-const noShards = "no shards: one processor, a receive buffer below 1 MiB, or no sockets that share an address"
-
-// ReceivedBySocket returns how many packets each socket of a device has received: that for gathered packets, then the others.
+// ReceivedBySocket returns how many packets each socket of a device has received.
 func ReceivedBySocket(dev *verbs.Device) (n []uint64) {
 	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
 		n = append(n, r.link.Counters().ReceivedPackets)
@@ -236,37 +221,32 @@ func (smallBuffer) Open(name string) (verbs.ProviderDevice, error) {
 	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
 }
 
-// spread opens soft devices on loopback whose packets are spread over four receivers, and not gathered.
-type spread struct{ smallBuffer }
+// fourVectors opens soft devices on loopback with four completion vectors.
+type fourVectors struct{ smallBuffer }
 
-// SpreadName is the name of a device whose packets are spread.
-const SpreadName = "spread0"
+// FourVectorsName is the name of a device with four completion vectors.
+const FourVectorsName = "four0"
 
-func init() { verbs.Register(spread{}) }
+func init() { verbs.Register(fourVectors{}) }
 
-func (spread) Name() string { return "softroce/spread" }
+func (fourVectors) Name() string { return "softroce/four" }
 
-func (spread) Open(name string) (verbs.ProviderDevice, error) {
-	if name != SpreadName {
+func (fourVectors) Open(name string) (verbs.ProviderDevice, error) {
+	if name != FourVectorsName {
 		return nil, syscall.ENODEV
 	}
 	l, err := link.OpenLoopback(link.Config{})
 	if err != nil {
 		return nil, err
 	}
-	before := shardsPerPort
-	defer func() { shardsPerPort = before }()
-	shardsPerPort = func() int { return 4 }
+	before := vectorsOfHost
+	defer func() { vectorsOfHost = before }()
+	vectorsOfHost = func() int { return 4 }
 	d := newDevice(name, []*port{nil, {link: l, index: 1}})
-	s := d.receivers[0].shards
-	if s == nil {
+	if d.vectors == 1 {
 		d.Close()
-		return nil, errors.New(noShards)
+		return nil, errors.New(oneVector)
 	}
-	s.set(true)
-	s.mu.Lock()
-	s.switched = time.Now().Add(24 * time.Hour)
-	s.mu.Unlock()
 	return d, nil
 }
 

@@ -1,7 +1,8 @@
 // Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
 // reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
 //
-// A completion made by a posting goroutine, by the timer or by another port's goroutine wakes it, as do the end of its context and Close.
+// It receives where the packets for its CQ's queue pairs arrive (cq.home). A completion made by a posting goroutine, by the timer or
+// at another receiver wakes it, as do the end of its context and Close.
 
 package softroce
 
@@ -17,10 +18,10 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// traffic says whether much is moved, and whether that is a stream: in one direction only, while the other one acknowledges. In
-// a stream nobody polls (await.go), and threads of C that wait sleep (attend_linux.go).
+// traffic says whether a stream is moved: much, in one direction only, while the other one acknowledges. In a stream nobody
+// polls (await.go), and threads of C that wait sleep (attend_linux.go).
 type traffic struct {
-	much, stream      atomic.Bool
+	stream            atomic.Bool
 	in, out, receives atomic.Int64 // since the last decision
 }
 
@@ -37,7 +38,6 @@ func (t *traffic) moved(in, out int) {
 		n = t.receives.Add(1)
 	}
 	if much := i+o >= muchBytes; much || n >= muchReceives {
-		t.much.Store(much)
 		t.stream.Store(much && max(i, o) >= streamRatio*min(i, o))
 		t.in.Store(0)
 		t.out.Store(0)
@@ -53,7 +53,7 @@ type sleeper struct {
 
 // Sleep waits until the CQ is woken or closed, or until ctx or owner ends.
 func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
-	r := c.d.leads()
+	r := c.leads()
 	for _, other := range c.d.receivers {
 		if other != r && other.idle() {
 			other.Call()
@@ -77,26 +77,12 @@ func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	c.leave(me)
 }
 
-// leads returns the receiver for a goroutine that waits: the one that last woke a goroutine. It returns nil if
-// others receive better.
-func (d *device) leads() *receiver {
-	if d.keeper != nil || len(d.receivers) == 0 {
+// leads returns the receiver for a goroutine that waits. It returns nil if threads of C receive.
+func (c *cq) leads() *receiver {
+	if c.d.keeper != nil {
 		return nil
 	}
-	r := d.lastWoke.Load()
-	if r == nil {
-		r = d.receivers[0]
-	}
-	if s := r.shards; s != nil {
-		if d.traffic.much.Load() {
-			return nil // several receivers may be better
-		}
-		if s.spread.Load() {
-			s.set(false)
-			r = d.lastWoke.Load()
-		}
-	}
-	return r
+	return c.home.Load()
 }
 
 // idle reports whether nobody receives.

@@ -244,9 +244,8 @@ func TestLeaverIsReplaced(t *testing.T) {
 }
 
 // TestStreamsAreLed checks that a goroutine that waits for READs, or for the ACKs of WRITEs, receives them itself, however
-// long they are. TestGather has addresses with several receivers.
+// long they are.
 func TestStreamsAreLed(t *testing.T) {
-	softroce.SetShards(t, 1)
 	p := newPair(t)
 	for op, size := range map[verbs.Opcode]int{verbs.OpRDMAWrite: 4 * mib, verbs.OpRDMARead: 2 * mib} {
 		s := newStream(t, p.x, p.y, op, size)

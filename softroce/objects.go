@@ -54,11 +54,12 @@ type cq struct {
 	lost   func()      // called when a completion is lost; the engine's locks are held
 	shared atomic.Bool // a program in C polls it
 	closed atomic.Bool
-	woken  atomic.Bool   // set by Notify, cleared by a goroutine in Sleep
-	spins  *turn.Waiter  // of goroutines that poll
-	delay  *time.Timer   // the timer of CQ moderation
-	drives atomic.Uint32 // calls of DriveOnce
-	yields yields        // see spin.go
+	woken  atomic.Bool  // set by Notify, cleared by a goroutine in Sleep
+	spins  *turn.Waiter // of goroutines that poll
+	delay  *time.Timer  // the timer of CQ moderation
+	yields yields       // see spin.go
+	vector int
+	home   atomic.Pointer[receiver] // where the packets for its queue pairs arrive; nil: at none of the device's addresses
 
 	mu       sync.Mutex
 	sleepers []sleeper // goroutines in Sleep
@@ -67,7 +68,8 @@ type cq struct {
 // wcEx has the fields that an extended CQ offers. The other fields have no meaning here.
 const wcEx = verbs.WCExStandard | verbs.WCExTimestamp | verbs.WCExWallclock
 
-func (d *device) CompVectors() int { return 1 }
+// CompVectors returns the number of completion vectors. The packets for a CQ's queue pairs are received by its vector's receiver.
+func (d *device) CompVectors() int { return d.vectors }
 
 func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	if init.Vector < 0 || init.Vector >= d.CompVectors() {
@@ -76,12 +78,12 @@ func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	if init.Ex&^wcEx != 0 || init.Flags&^verbs.CQSingleThreaded != 0 {
 		return nil, syscall.EOPNOTSUPP
 	}
-	c := &cq{d: d, ex: init.Ex, spins: turn.NewWaiter()}
+	c := &cq{d: d, ex: init.Ex, spins: turn.NewWaiter(), vector: init.Vector}
+	c.home.Store(d.homeOf(init.Vector))
 	wake, overran := init.Wake, init.Overran
 	t := transport.CQInit{Depth: init.Depth, Delay: func(period time.Duration) { c.delay.Reset(period) }}
 	if init.Channel != nil {
 		t.Notify = func() {
-			d.woke.Store(true)
 			wake()
 			c.WakeSleeper()
 		}
@@ -209,6 +211,7 @@ func (s *srq) Close() error {
 type qp struct {
 	d      *device
 	qp     *transport.QP
+	cqs    [2]*cq // for sends and receives
 	closed atomic.Bool
 }
 
@@ -216,8 +219,9 @@ func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
 	if init.PostPath == verbs.PostWRAPI {
 		return nil, syscall.EOPNOTSUPP
 	}
+	send, recv := init.SendCQ.(*cq), init.RecvCQ.(*cq)
 	t := transport.QPInit{
-		Type: init.Type, SendCQ: init.SendCQ.(*cq).cq, RecvCQ: init.RecvCQ.(*cq).cq, Cap: init.Cap, SigAll: init.SigAll,
+		Type: init.Type, SendCQ: send.cq, RecvCQ: recv.cq, Cap: init.Cap, SigAll: init.SigAll, Vector: recv.vector, Vectors: p.d.vectors,
 	}
 	if init.SRQ != nil {
 		t.SRQ = init.SRQ.(*srq).srq
@@ -226,7 +230,7 @@ func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &qp{d: p.d, qp: q}, nil
+	return &qp{d: p.d, qp: q, cqs: [2]*cq{send, recv}}, nil
 }
 
 func (q *qp) QPN() uint32      { return q.qp.QPN() }
@@ -237,8 +241,19 @@ func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 		q.waitAnswered()
 	}
 	err := q.qp.Modify(attr, mask)
+	if err == nil && mask&qpstate.MaskAV != 0 {
+		q.settle(&attr.AH)
+	}
 	q.d.kick(q.QPN())
 	return err
+}
+
+// settle notes where the peer's packets will arrive.
+func (q *qp) settle(ah *verbs.AHAttr) {
+	home := q.d.ports[ah.GRH.SGIDIndex].receiverOf(q.QPN(), ah.GRH.DGID.Addr(), q.d)
+	for _, c := range q.cqs {
+		c.home.Store(home)
+	}
 }
 
 func (q *qp) Query(verbs.QPAttrMask) (verbs.QPAttr, error) { return q.qp.Query(), nil }

@@ -1,13 +1,16 @@
-// Ports: the device's addresses. Each has one socket or, on hosts with enough processors, more (shards.go). All packets
-// leave by the first one.
+// Ports: the device's addresses. Each has one socket or, on hosts with enough processors, one for each completion vector: a
+// queue pair's number is such that its packets arrive at the socket of its CQ's vector. So a goroutine that waits for a CQ
+// knows where to receive, and several goroutines receive at once for CQs of several vectors. All packets leave by the first socket.
 
 package softroce
 
 import (
+	"encoding/binary"
 	"net/netip"
-	"slices"
+	"runtime"
 
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/room"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -16,63 +19,92 @@ import (
 // port is one address of the device, with its place in the GID table. For verbs, all
 // addresses belong to the device's port 1.
 type port struct {
-	link   link.Link
-	shards *link.Shards // nil: the address has one socket
-	index  int
-	room   *room.Receivers // nil on a simulated network
+	link      link.Link
+	receivers []*receiver // by completion vector; the first one's link is link
+	index     int
+	room      *room.Receivers // nil on a simulated network
 
 	outlets outlets
 }
 
 func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }
 
-// split opens the sockets of the port's shards, unless
+// vectorsOfHost returns the number of completion vectors of a device: a processor for each, and as many for the programs, and
+// for sending. Tests replace it.
+var vectorsOfHost = func() int {
+	switch n := host.Processors(); {
+	case runtime.GOOS != "linux":
+		return 1
+	case n >= 16:
+		return mostVectors
+	case n >= 4:
+		return 2
+	}
+	return 1
+}
+
+// mostVectors is a multiple of every number of vectors. So a burst whose packets are for queue pairs with equal numbers modulo
+// mostVectors arrives at one socket, however many its device has.
+const mostVectors = 4
+
+// open opens a socket for each completion vector, with a receiver each. There is one socket if
 //   - the system grants only small receive buffers: then little is in flight, and to wake several goroutines costs more than
 //     they gain; or
-//   - nobody can poll: then a receiver's load cannot be measured.
-func (p *port) split(shards int) {
-	buffer := p.link.Status().ReceiveBuffer
-	if buffer >= enoughFlight && mayPoll() && link.Trying(p.link) != nil {
-		p.shards = link.Split(p.link, shards)
+//   - nobody can poll.
+func (p *port) open(d *device) {
+	buffer, vectors := p.link.Status().ReceiveBuffer, len(d.posters)
+	links := []link.Link{p.link}
+	if vectors > 1 && buffer >= enoughFlight && mayPoll() && link.Trying(p.link) != nil {
+		links = append(links, link.Split(p.link, vectors-1)...)
+	}
+	for i, l := range links {
+		p.receivers = append(p.receivers, newReceiver(d, l, &d.posters[i]))
 	}
 	if buffer > 0 {
-		sockets := 1 // of a peer on this host, at most
-		if shards > 1 {
-			sockets += shards
-		}
-		p.room = room.New(buffer, sockets)
+		p.room = room.New(buffer, vectors) // a peer on this host may have so many sockets
 	}
 }
 
-// unsplit leaves one receiver per port. The caller has stopped all receivers, and there are no queue pairs.
-func (d *device) unsplit() {
-	d.receivers = slices.DeleteFunc(d.receivers, func(r *receiver) bool { return r.shards != nil && r != r.shards.first })
-	for _, r := range d.receivers {
-		r.shards = nil
+// receiverOf returns the receiver at which the packets of a peer for a queue pair arrive; package link chooses the socket by the
+// same rule.
+func (p *port) receiverOf(qpn uint32, peer netip.Addr, d *device) *receiver {
+	by := qpn
+	if !d.onThisHost(peer) {
+		a := peer.As16()
+		by = binary.BigEndian.Uint32(a[12:])
 	}
+	return p.receivers[by%uint32(len(p.receivers))]
+}
+
+// homeOf returns the receiver of a CQ whose queue pairs have no path yet: that of the first address. It returns nil if there is none.
+func (d *device) homeOf(vector int) *receiver {
 	for _, p := range d.ports {
-		if p != nil && p.shards != nil {
-			_ = p.shards.Spread(false) // it fails only if the device is closed
-			p.shards.Close()
-			p.shards = nil
+		if p != nil {
+			return p.receivers[vector%len(p.receivers)]
+		}
+	}
+	return nil
+}
+
+// oneVector leaves one receiver per port. The caller has stopped all receivers, and there are no objects.
+func (d *device) oneVector() {
+	d.vectors, d.receivers = 1, d.receivers[:0]
+	for _, p := range d.ports {
+		if p != nil {
+			p.closeOthers()
+			p.receivers = p.receivers[:1]
+			d.receivers = append(d.receivers, p.receivers...)
 		}
 	}
 }
 
-// receivers makes the receivers of the port. It is called once.
-func (p *port) receivers(d *device) []*receiver {
-	first := newReceiver(d, p.link, &d.posters[0])
-	if p.shards == nil {
-		return []*receiver{first}
+// closeOthers closes all sockets but the first one.
+func (p *port) closeOthers() {
+	for _, r := range p.receivers {
+		if r.link != p.link {
+			r.link.Close() // nothing can be done about an error here
+		}
 	}
-	s := &shards{d: d, links: p.shards, first: first}
-	first.shards = s
-	for i, l := range p.shards.Links {
-		r := newReceiver(d, l, &d.posters[i])
-		r.shards = s
-		s.others = append(s.others, r)
-	}
-	return append([]*receiver{first}, s.others...)
 }
 
 func closePorts(ports []*port) {
@@ -81,9 +113,7 @@ func closePorts(ports []*port) {
 			continue
 		}
 		p.link.Close() // nothing can be done about an error here
-		if p.shards != nil {
-			p.shards.Close()
-		}
+		p.closeOthers()
 		if p.room != nil {
 			p.room.Close()
 		}
@@ -120,8 +150,8 @@ func (p *port) flight(peer netip.Addr) int {
 
 // shardsOf returns over how many sockets a peer may spread the packets that it gets, by queue pair number.
 func (d *device) shardsOf(peer netip.Addr) int {
-	if n := len(d.posters); n > 1 && d.onThisHost(peer) {
-		return n
+	if len(d.posters) > 1 && d.onThisHost(peer) {
+		return mostVectors
 	}
 	return 0
 }

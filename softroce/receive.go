@@ -2,7 +2,7 @@
 //
 //  1. Each port has a goroutine that receives packets, passes them to the engine, and sends
 //     what follows: acknowledgements, responses and the next packets of the window. On hosts with four processors or more a port
-//     may have several goroutines (shards.go).
+//     has several receivers, one for each completion vector (ports.go).
 //  2. Waking the goroutine that waits for a completion often costs more than everything else. So a goroutine that waits
 //     takes the turn, and receives until its CQ has a completion (lead.go). Others that wait sleep, and one of them is next.
 //  3. When nobody waits any more, nobody receives, because somebody will probably wait again soon. The
@@ -42,7 +42,6 @@ var standByTick = time.Millisecond
 type receiver struct {
 	d       *device
 	link    link.Link
-	shards  *shards       // the receivers of the same address; nil if there are no others
 	posters *driver       // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
 	tick    time.Duration // standByTick
 
@@ -60,7 +59,6 @@ type receiver struct {
 	failures   int               // of take in a row
 	pollsFirst bool              // a wait may begin with polling; see await.go
 	patience   patience
-	load       load
 	heard      heard
 	owes       bool // packets were received and are not answered yet
 
@@ -100,9 +98,6 @@ func (r *receiver) run() {
 func (r *receiver) attend() (over bool) {
 	switch err := r.round(nil); {
 	case err == nil:
-		if r.shards != nil && r.posters != nil {
-			r.shards.look(r)
-		}
 	case errors.Is(err, link.ErrInterrupted):
 	case errors.Is(err, net.ErrClosed):
 		for i := range r.watched {
@@ -174,9 +169,6 @@ func (r *receiver) process() {
 	r.heard.received(bytes, now, r.in.Emptied)
 	r.in.Emptied = false
 	r.d.traffic.moved(bytes, 0)
-	if r.posters != nil && r.d.woke.Swap(false) && r.d.lastWoke.Load() != r {
-		r.d.lastWoke.Store(r)
-	}
 }
 
 // failed counts a failure of take and pauses: the system lacks some resource, perhaps only for a

@@ -3,7 +3,7 @@
 //
 //  1. The first DriveOnce interrupts the goroutine that receives: the port's, or one that waits for a completion. While DriveOnce
 //     is called again and again, nobody waits for packets, and it wakes those whose completions come.
-//     If an address has several receivers, DriveOnce looks mostly at the one that last woke a goroutine.
+//     DriveOnce looks only where the packets for its CQ's queue pairs arrive.
 //  2. When a spin ends, the goroutine will probably poll or wait again soon, so nobody receives. A goroutine that begins to wait
 //     receives at once. Otherwise the port's goroutine looks every millisecond, and receives again, or lets one receive that waits
 //     already, if nobody has received since its last look.
@@ -62,34 +62,12 @@ func (y *yields) after(received bool, yield func()) {
 	}
 }
 
-// othersEvery: if an address has several receivers in use, DriveOnce looks at each of them in every fourth call. A look is a
-// system call, and the next packet probably comes where the last one came.
-const othersEvery = 4
-
-// due reports whether DriveOnce should look at a receiver in a call.
-func (s *shards) due(r *receiver, call uint32) bool {
-	switch {
-	case s == nil:
-		return true
-	case s.spread.Load():
-		return r != s.first && call%othersEvery == 0
-	}
-	return r == s.first
-}
-
-// DriveOnce receives what has arrived at the device, and sends what follows. It does not wait for packets. If
+// DriveOnce receives what has arrived for the CQ's queue pairs, and sends what follows. It does not wait for packets. If
 // nothing comes, it yields the processor, and after an error of the system it pauses.
 func (c *cq) DriveOnce() {
-	if c.closed.Load() {
-		return
+	if r := c.home.Load(); r != nil && !c.closed.Load() {
+		c.yields.after(r.receiveFor(c), link.Yield)
 	}
-	last, call, received := c.d.lastWoke.Load(), c.drives.Add(1), false
-	for i, r := range c.d.receivers {
-		if r == last || r.shards.due(r, call+uint32(i)) {
-			received = r.receiveFor(c) || received
-		}
-	}
-	c.yields.after(received, link.Yield)
 }
 
 // receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. It returns true if something
@@ -107,8 +85,6 @@ func (r *receiver) receiveFor(c *cq) (received bool) {
 		r.process()
 		if r.owes = c.cq.Pushed() != before; !r.owes {
 			r.answer()
-		} else if r.d.lastWoke.Load() != r {
-			r.d.lastWoke.Store(r)
 		}
 	case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
 		failed = true

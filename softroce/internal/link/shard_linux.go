@@ -1,12 +1,10 @@
-// Shards: several sockets on one address, so that several processors receive (SO_REUSEPORT). A filter in
+// Several sockets on one address, so that several processors receive (SO_REUSEPORT). A filter in
 // the kernel chooses the socket of each datagram. All packets for a queue pair must go to one socket,
 // because their order counts.
 //
-//  1. At first the filter chooses the first socket. After Spread it chooses among the others, so a socket that packets
-//     came to gets no more.
-//  2. On the loopback interface the queue pair's number chooses. Each datagram there was one GSO send, and
-//     a device sends packets of two queue pairs in one only if they have the same shard.
-//  3. Packets from other hosts may have been joined by the kernel (GRO), even those of different queue pairs.
+//  1. On the loopback interface the queue pair's number chooses. Each datagram there was one GSO send, and
+//     a device sends packets of two queue pairs in one only if both go to one socket (softroce/ports.go).
+//  2. Packets from other hosts may have been joined by the kernel (GRO), even those of different queue pairs.
 //     And rdma_rxe counts its packets over all queue pairs (senders.go). So the sender's address chooses.
 //
 // The first socket is bound without SO_REUSEPORT, so no other device gets the same address. Only a program of the same user that sets
@@ -20,62 +18,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shards are further links for the address of a Socket. They only receive.
-type Shards struct {
-	Links []Link
-	first *Socket
-}
-
-// Split opens n sockets on the address of l, for n goroutines to receive with after Spread. Split must be called before l
-// receives. It returns nil, and adds a note to Status, if the system has no such sockets. It also returns nil if l is no Socket.
-func Split(l Link, n int) *Shards {
+// Split opens n more sockets on the address of l, which only receive. The packets are spread over all of them from now on. It returns nil,
+// and adds a note to Status, if the system has no such sockets. It also returns nil if l is no Socket.
+func Split(l Link, n int) []Link {
 	s, ok := l.(*Socket)
-	if !ok || n < 2 {
+	if !ok {
 		return nil
 	}
-	shards := &Shards{first: s}
-	if err := shards.open(n); err != nil {
-		shards.Close()
-		_ = onFD(s.raw, func(fd int) error { return setReusePort(fd, 0) })
-		s.note("one goroutine receives, not %d (%v)", n, err)
-		return nil
-	}
-	return shards
-}
-
-func (s *Shards) open(n int) error {
-	if err := onFD(s.first.raw, reusePort); err != nil {
-		return err
-	}
-	for len(s.Links) < n {
-		more, err := s.first.shard()
-		if err != nil {
-			return err
+	more, err := s.split(n)
+	if err != nil {
+		for _, l := range more {
+			l.Close() // nothing can be done about an error here
 		}
-		s.Links = append(s.Links, more)
+		_ = onFD(s.raw, func(fd int) error { return setReusePort(fd, 0) })
+		s.note("one goroutine receives, not %d (%v)", n+1, err)
+		return nil
 	}
-	return s.Spread(false)
+	return more
 }
 
-// Spread makes packets arrive at the Links, or at the Socket. A packet that is on its way within the kernel may still arrive as
-// before.
-func (s *Shards) Spread(over bool) error {
-	filter := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
-	if over {
-		filter = shardFilter(s.first.local.Addr().Is6(), uint32(len(s.Links)))
+func (s *Socket) split(n int) (more []Link, err error) {
+	if err := onFD(s.raw, reusePort); err != nil {
+		return nil, err
 	}
+	for len(more) < n {
+		l, err := s.shard()
+		if err != nil {
+			return more, err
+		}
+		more = append(more, l)
+	}
+	filter := shardFilter(s.local.Addr().Is6(), uint32(n+1))
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return onFD(s.first.raw, func(fd int) error {
+	return more, onFD(s.raw, func(fd int) error {
 		return os.NewSyscallError("setsockopt SO_ATTACH_REUSEPORT_CBPF",
 			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program))
 	})
-}
-
-// Close closes the Links.
-func (s *Shards) Close() {
-	for _, l := range s.Links {
-		l.Close() // nothing can be done about an error here
-	}
 }
 
 func reusePort(fd int) error { return setReusePort(fd, 1) }
@@ -94,7 +72,7 @@ func (s *Socket) shard() (*Socket, error) {
 	return s.receiveOnly(conn, s.local.Addr(), Config{Limit: status.Receive, ReceiveBuffer: status.ReceiveBuffer})
 }
 
-// shardFilter returns the filter for n sockets behind the first one, as a classic BPF program. Offsets from network are in the
+// shardFilter returns the filter for n sockets, as a classic BPF program. Offsets from network are in the
 // IP header; other offsets are in the UDP payload. Its result is the index of a socket, in the order in which they were bound.
 func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 	const (
@@ -112,14 +90,13 @@ func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: ifIndex},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: loopback, Jf: 5},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_LEN},
-		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: atLeast, Jf: 7},
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: atLeast, Jf: 6},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: destQP},
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xffffff},
 		{Code: unix.BPF_JMP | unix.BPF_JA, K: 1},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: network + source},
 		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: n},
-		{Code: unix.BPF_ALU | unix.BPF_ADD | unix.BPF_K, K: 1},
 		{Code: unix.BPF_RET | unix.BPF_A},
-		{Code: unix.BPF_RET | unix.BPF_K, K: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
 	}
 }

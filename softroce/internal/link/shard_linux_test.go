@@ -51,18 +51,17 @@ func testShards(t *testing.T, v6 bool, limit Mode) {
 	}
 }
 
-// split returns n links over which the packets for s are spread.
+// split returns n links over which the packets for s are spread, with s first.
 func split(t *testing.T, s *Socket, n int) []Link {
 	t.Helper()
-	shards := Split(s, n)
-	if shards == nil {
-		t.Fatal(s)
+	more := Split(s, n-1)
+	for _, l := range more {
+		t.Cleanup(func() { l.Close() })
 	}
-	t.Cleanup(shards.Close)
-	if err := shards.Spread(true); err != nil || len(shards.Links) != n {
-		t.Fatalf("%d sockets instead of %d: %v", len(shards.Links), n, err)
+	if len(more) != n-1 {
+		t.Fatalf("%d more sockets instead of %d: %v", len(more), n-1, s)
 	}
-	return shards.Links
+	return append([]Link{s}, more...)
 }
 
 // receive returns the next n packets of a link.
@@ -104,42 +103,23 @@ func TestShardsKeepTheAddress(t *testing.T) {
 	}
 }
 
-// TestSpread checks that packets arrive at the Socket, or spread over the other links.
-func TestSpread(t *testing.T) {
+// TestShort checks that datagrams which are too short for a queue pair's number arrive at the first socket.
+func TestShort(t *testing.T) {
 	s := loopback(t, Config{})
-	shards := Split(s, 2)
-	if shards == nil {
-		t.Fatal(s)
+	links := split(t, s, 2)
+	const short = 8
+	for n := range short {
+		if _, _, err := s.conn.WriteMsgUDPAddrPort(make([]byte, n), nil, s.local); err != nil {
+			t.Fatal(err)
+		}
 	}
-	defer shards.Close()
-	for _, over := range []bool{false, true, false, true, false} {
-		if err := shards.Spread(over); err != nil {
-			t.Fatal(err)
-		}
-		var e Egress
-		for qpn := range uint32(10) {
-			e.Add(Destination{Addr: s.Addr()}, shardPacket(t, qpn, 0), 200)
-		}
-		if err := s.Send(&e); err != nil {
-			t.Fatal(err)
-		}
-		for n := range 9 { // datagrams that are too short go the same way
-			if _, _, err := s.conn.WriteMsgUDPAddrPort(make([]byte, n), nil, s.local); err != nil {
-				t.Fatal(err)
-			}
-		}
-		idle, busy := shards.Links[0], []Link{s}
-		if over {
-			idle, busy = s, shards.Links
-		}
-		for _, l := range busy {
-			receive(t, l, 10/len(busy))
-			for Trying(l)(NewIngress()) == nil {
-			}
-		}
-		if err := Trying(idle)(NewIngress()); !errors.Is(err, ErrInterrupted) {
-			t.Errorf("spread %v: something has arrived at the other socket: %v", over, err)
-		}
+	dropped := func(l Link) uint64 { return l.Counters().Dropped[DropLength] }
+	testkit.Until(t, "short datagrams at the first socket", func() bool {
+		_ = Trying(s)(NewIngress())
+		return dropped(s) == short
+	}, func() string { return fmt.Sprint(s.Counters().Dropped) })
+	if err := Trying(links[1])(NewIngress()); !errors.Is(err, ErrInterrupted) || dropped(links[1]) != 0 {
+		t.Errorf("something has arrived at the other socket: %v", err)
 	}
 }
 
@@ -149,17 +129,14 @@ func TestNoShards(t *testing.T) {
 	raw := s.raw
 	s.raw = noRaw{raw}
 	defer func() { s.raw = raw }()
-	if got := Split(s, 2); got != nil {
-		t.Errorf("%d sockets", len(got.Links))
+	if got := Split(s, 1); got != nil {
+		t.Errorf("%d more sockets", len(got))
 	}
 	if notes := s.Status().Notes; len(notes) != 1 || !strings.Contains(notes[0], "one goroutine receives, not 2") {
 		t.Errorf("%q", notes)
 	}
-	if got := Split(s, 1); got != nil || len(s.Status().Notes) != 1 {
-		t.Errorf("one socket: %d, %v", len(got.Links), s)
-	}
-	if got := Split(struct{ Link }{}, 2); got != nil {
-		t.Errorf("no Socket: %d sockets", len(got.Links))
+	if got := Split(struct{ Link }{}, 1); got != nil {
+		t.Errorf("no Socket: %d more sockets", len(got))
 	}
 }
 

@@ -79,17 +79,8 @@ func (s *Socket) receive(in *Ingress, t *Counters) error { return s.receivePlain
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
 
-// Shards are further links for the address of a Socket: none on this system.
-type Shards struct{ Links []Link }
-
 // Split returns nil: on this system an address has one socket.
-func Split(Link, int) *Shards { return nil }
-
-// Spread does nothing.
-func (*Shards) Spread(bool) error { return nil }
-
-// Close does nothing.
-func (*Shards) Close() {}
+func Split(Link, int) []Link { return nil }
 
 // Interrupted returns false: on this system nobody polls.
 func Interrupted(Link) bool { return false }

@@ -20,7 +20,7 @@ type socket struct {
 	inode uint32
 }
 
-// tries is the number of ports, per socket, after which all sockets are found. With five sockets one is missed once in
+// tries is the number of ports, per socket, after which all sockets are found. With four sockets one is missed once in
 // ten million times.
 const tries = 16
 

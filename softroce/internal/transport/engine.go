@@ -170,9 +170,9 @@ func (e *Engine) random() uint32 {
 	return uint32(e.cfg.Rand.Uint64() >> 32)
 }
 
-// addQP gives qp a free number. The number is random, so that packets for a closed queue pair
-// do not reach its successor. 0 and 1 are special; all ones means multicast.
-func (e *Engine) addQP(qp *QP) error {
+// addQP gives qp a free number, which is vector modulo vectors. The number is random, so that packets for a closed
+// queue pair do not reach its successor. 0 and 1 are special; all ones means multicast.
+func (e *Engine) addQP(qp *QP, vector, vectors uint32) error {
 	e.qpMu.Lock()
 	defer e.qpMu.Unlock()
 	if len(e.qps) >= MaxQP {
@@ -180,7 +180,8 @@ func (e *Engine) addQP(qp *QP) error {
 	}
 	for {
 		qpn := e.random() & 0xffffff
-		if _, taken := e.qps[qpn]; !taken && qpn > 1 && qpn != verbs.MulticastQPN {
+		qpn += vector - qpn%vectors
+		if _, taken := e.qps[qpn]; !taken && qpn > 1 && qpn < verbs.MulticastQPN {
 			qp.qpn = qpn
 			e.qps[qpn] = qp
 			return nil

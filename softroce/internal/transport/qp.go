@@ -24,6 +24,8 @@ type QPInit struct {
 	SRQ            *SRQ // nil: the queue pair has its own receive queue
 	Cap            verbs.QPCap
 	SigAll         bool // every send completes; otherwise only those with SendSignaled
+
+	Vector, Vectors int // the queue pair's number is Vector modulo Vectors; any number if both are 0
 }
 
 // QP is a queue pair: RC, UC or UD.
@@ -106,7 +108,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	qp.resp.recv.sgl = make([]verbs.SGE, 0, recvSGEs)
 	qp.req.init(c)
 	qp.reset()
-	if err := pd.engine.addQP(qp); err != nil {
+	if err := pd.engine.addQP(qp, uint32(init.Vector), uint32(max(init.Vectors, 1))); err != nil {
 		return nil, err
 	}
 	return qp, nil

@@ -13,19 +13,19 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// BenchmarkShards measures what two processors gain if an address has two sockets instead of one: in the receiver alone, and in the
+// BenchmarkVectors measures what two processors gain if an address has two sockets instead of one: in the receiver alone, and in the
 // sender alone. So it needs two processors, not four.
 //
 //   - receive: the sender fills the sockets first. The time is that from the first receive to the last completion.
 //   - send: two goroutines post, and nobody receives. The kernel drops what does not fit into the sockets.
 //   - short: the time of short messages over many queue pairs, which one goroutine at each end answers, with four sockets
 //     in use instead of one.
-func BenchmarkShards(b *testing.B) {
-	openSpread(b)       // or skip
+func BenchmarkVectors(b *testing.B) {
+	openFour(b)         // or skip
 	const messages = 32 // of 64 KiB, on each of two queue pairs: the receive buffer holds them
 	b.Run("receive", func(b *testing.B) {
-		one, two := newShardsBench(b, 1, 1), newShardsBench(b, 1, 2)
-		compareShards(b, messages, func(s *shardsBench) time.Duration {
+		one, two := newVectorsBench(b, 1, 1), newVectorsBench(b, 1, 2)
+		compareVectors(b, messages, func(s *vectorsBench) time.Duration {
 			release := softroce.HoldReceivers(s.y)
 			for _, st := range s.streams {
 				st.post(b, messages)
@@ -47,11 +47,11 @@ func BenchmarkShards(b *testing.B) {
 		}, one, two)
 	})
 	b.Run("send", func(b *testing.B) {
-		one, two := newShardsBench(b, 1, 1), newShardsBench(b, 2, 1)
-		for _, s := range []*shardsBench{one, two} {
+		one, two := newVectorsBench(b, 1, 1), newVectorsBench(b, 2, 1)
+		for _, s := range []*vectorsBench{one, two} {
 			defer softroce.HoldReceivers(s.y)()
 		}
-		compareShards(b, messages, func(s *shardsBench) time.Duration {
+		compareVectors(b, messages, func(s *vectorsBench) time.Duration {
 			began := time.Now()
 			var posters sync.WaitGroup
 			for _, st := range s.streams {
@@ -66,7 +66,7 @@ func BenchmarkShards(b *testing.B) {
 		size, inFlight int
 	}{{"short/8-B/1", 8, 1}, {"short/8-B/8", 8, 8}, {"short/16-KiB/8", 16 << 10, 8}, {"short/16-KiB/64", 16 << 10, 64}} {
 		b.Run(c.name, func(b *testing.B) {
-			one, four := newTalk(b, "soft0", c.size), newTalk(b, softroce.SpreadName, c.size)
+			one, four := newTalk(b, "soft0", c.size), newTalk(b, softroce.FourVectorsName, c.size)
 			const trips = 1000
 			against(b, [2]string{"four-sockets", "one-socket"}, "trips/s", trips, [2]func(){
 				func() { four.run(trips, c.inFlight) }, func() { one.run(trips, c.inFlight) }})
@@ -74,8 +74,8 @@ func BenchmarkShards(b *testing.B) {
 	}
 }
 
-// compareShards runs a round of both benches in turns.
-func compareShards(b *testing.B, messages int, round func(*shardsBench) time.Duration, one, two *shardsBench) {
+// compareVectors runs a round of both benches in turns.
+func compareVectors(b *testing.B, messages int, round func(*vectorsBench) time.Duration, one, two *vectorsBench) {
 	var took [2]time.Duration
 	for b.Loop() {
 		took[0] += round(one)
@@ -88,25 +88,24 @@ func compareShards(b *testing.B, messages int, round func(*shardsBench) time.Dur
 	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "ratio")
 }
 
-// shardsBench has two connections of UC between two devices, whose queue pairs are of different shards.
-type shardsBench struct {
+// vectorsBench has two connections of UC between two devices, whose queue pairs are of different vectors.
+type vectorsBench struct {
 	x, y    *verbs.Device
 	streams []*stream
 	peers   []*rc.Conn // at y
 }
 
-func newShardsBench(b *testing.B, shardsOfX, shardsOfY int) *shardsBench {
-	s := &shardsBench{}
-	softroce.SetShards(b, shardsOfX)
+func newVectorsBench(b *testing.B, vectorsOfX, vectorsOfY int) *vectorsBench {
+	s := &vectorsBench{}
+	softroce.SetVectors(b, vectorsOfX)
 	s.x = openSoft(b, "soft0")
-	softroce.SetShards(b, shardsOfY)
+	softroce.SetVectors(b, vectorsOfY)
 	s.y = openSoft(b, "soft0")
-	softroce.Spread(s.y, true)
 	softroce.WithoutRoom(s.x)
 	for shard := range uint32(2) {
 		for {
 			st, peer := newUCStream(b, s.x, s.y)
-			if (shardsOfX == 1 || st.conn.QP().QPN()%2 == shard) && (shardsOfY == 1 || peer.QP().QPN()%2 == shard) {
+			if (vectorsOfX == 1 || st.conn.QP().QPN()%2 == shard) && (vectorsOfY == 1 || peer.QP().QPN()%2 == shard) {
 				s.streams, s.peers = append(s.streams, st), append(s.peers, peer)
 				break
 			}

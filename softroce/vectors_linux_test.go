@@ -3,13 +3,10 @@
 package softroce_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/internal/verbstest"
@@ -18,17 +15,17 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-func TestConformanceWithShards(t *testing.T) {
-	openSpread(t) // or skip
+func TestConformanceWithVectors(t *testing.T) {
+	openFour(t) // or skip
 	quirks := maps.Clone(verbstest.Quirks(t, "soft0"))
 	quirks["device/listed by name"] = "devices of tests are not listed"
-	verbstest.Run(t, softroce.SpreadName, quirks)
+	verbstest.Run(t, softroce.FourVectorsName, quirks)
 }
 
-// openSpread opens a device whose packets are spread, or skips the test.
-func openSpread(tb testing.TB) *verbs.Device {
+// openFour opens a device with four completion vectors, or skips the test.
+func openFour(tb testing.TB) *verbs.Device {
 	tb.Helper()
-	dev, err := verbs.Open(softroce.SpreadName)
+	dev, err := verbs.Open(softroce.FourVectorsName)
 	if err != nil {
 		tb.Skip(err)
 	}
@@ -40,82 +37,34 @@ func openSpread(tb testing.TB) *verbs.Device {
 	return dev
 }
 
-// TestShards sends over many queue pairs of UC at once, in both directions. Each packet must go to the socket of its queue
+// TestVectors sends over many queue pairs of UC at once, in both directions. Each packet must go to the socket of its queue
 // pair. If packets of one queue pair came by several sockets, their order would change, and messages would be lost.
-func TestShards(t *testing.T) {
-	x, y := openSpread(t), openSpread(t)
+func TestVectors(t *testing.T) {
+	x, y := openFour(t), openFour(t)
 	sendMessages(t, x, y)
 	for _, d := range []*verbs.Device{x, y} {
 		received := softroce.ReceivedBySocket(d)
 		idle := func(n uint64) bool { return n == 0 }
-		if busy := len(slices.DeleteFunc(slices.Clone(received[1:]), idle)); received[0] > 0 || busy < 2 || len(received) != 5 {
-			t.Errorf("packets by socket: %v, want none, and then 4 sockets, most of them busy", received)
+		if len(received) != 4 || slices.ContainsFunc(received, idle) {
+			t.Errorf("packets by socket: %v, want 4 sockets, all busy", received)
 		}
 	}
 }
 
-// TestSwitch spreads and gathers packets again and again, while they arrive.
-func TestSwitch(t *testing.T) {
-	x, y := openSpread(t), openSpread(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		sendMessages(t, x, y)
-	}()
-	switches := 0
-	for spread := false; ; spread = !spread {
-		select {
-		case <-done:
-			if switches < 4 {
-				t.Errorf("%d switches", switches)
-			}
-			return
-		default:
-			softroce.Spread(x, spread)
-			softroce.Spread(y, spread)
-			switches++
+// TestVectorLeads checks that a goroutine which waits for a CQ receives the packets of its queue pairs itself, whatever the vector.
+func TestVectorLeads(t *testing.T) {
+	x, y := openFour(t), openFour(t)
+	for range 4 {
+		s := newStream(t, x, y, verbs.OpRDMAWrite, mib)
+		cq := s.conn.QP().SendCQ()
+		if qpn := s.conn.QP().QPN(); int(qpn%4) != cq.Vector() {
+			t.Errorf("queue pair %d has a CQ of vector %d", qpn, cq.Vector())
 		}
-	}
-}
-
-// TestSpreads sends to a device that receives slowly, because its packets are captured. More packets come than the device can
-// receive, and yet every switch must end. TestLook checks when the device begins one itself.
-func TestSpreads(t *testing.T) {
-	openSpread(t) // or skip
-	softroce.SetShards(t, 2)
-	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
-	var captured atomic.Int64
-	stop, err := softroce.Capture(y, func(time.Time, []byte) error {
-		captured.Add(1)
-		for end := time.Now().Add(20 * time.Microsecond); time.Now().Before(end); {
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	var senders sync.WaitGroup
-	var enough atomic.Bool
-	defer senders.Wait()
-	defer enough.Store(true)
-	for range 8 {
-		s, _ := newUCStream(t, x, y)
-		senders.Go(func() {
-			for !enough.Load() {
-				s.post(t, 50)
-			}
+		before := softroce.LedAt(cq)
+		testkit.Until(t, "leader", func() bool {
+			s.run(t, 1)
+			return softroce.LedAt(cq) > before
 		})
-	}
-	for _, spread := range []bool{true, false, true, false} {
-		before := captured.Load()
-		testkit.Until(t, "thousand packets that arrive", func() bool { return captured.Load() >= before+1000 })
-		switched := make(chan struct{})
-		go func() {
-			defer close(switched)
-			softroce.Spread(y, spread)
-		}()
-		testkit.Receive(t, switched, fmt.Sprintf("end of a switch (spread %v)", spread))
 	}
 }
 
@@ -197,7 +146,7 @@ func (m *messages) receive(t *testing.T) {
 // TestOneSocket checks which devices have one socket per address: those with small receive buffers, and those that are
 // attended.
 func TestOneSocket(t *testing.T) {
-	softroce.SetShards(t, 4)
+	softroce.SetVectors(t, 4)
 	if n := len(softroce.ReceivedBySocket(openSoft(t, softroce.SmallBufferName))); n != 1 {
 		t.Errorf("a small buffer: %d sockets", n)
 	}
