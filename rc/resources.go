@@ -72,16 +72,16 @@ func (r *resources) makeQueues(maxCQE int) (err error) {
 	r.events.made("ibv_create_comp_channel", "make completion channel")
 
 	if r.cfg.OneCQ {
-		if r.sendCQ, err = r.makeCQ("send and receive", r.cfg.sendDepth(r.conns)+r.cfg.recvDepth(r.conns), maxCQE); err != nil {
+		if r.sendCQ, err = r.makeCQ("send and receive", r.cfg.sendDepth(r.conns)+r.cfg.recvDepth(r.conns), maxCQE, verbs.AnyVector); err != nil {
 			return err
 		}
 		r.recvCQ = r.sendCQ
 		return r.makeSRQ()
 	}
-	if r.sendCQ, err = r.makeCQ("send", r.cfg.sendDepth(r.conns), maxCQE); err != nil {
+	if r.sendCQ, err = r.makeCQ("send", r.cfg.sendDepth(r.conns), maxCQE, verbs.AnyVector); err != nil {
 		return err
 	}
-	if r.recvCQ, err = r.makeCQ("receive", r.cfg.recvDepth(r.conns), maxCQE); err != nil {
+	if r.recvCQ, err = r.makeCQ("receive", r.cfg.recvDepth(r.conns), maxCQE, r.sendCQ.Vector()); err != nil {
 		return err
 	}
 	return r.makeSRQ()
@@ -90,8 +90,8 @@ func (r *resources) makeQueues(maxCQE int) (err error) {
 // makeCQ makes a completion queue and logs it. The queue is twice as deep as the work queues, if
 // the device allows that: places in the work queues can be used again before the completions of
 // their last requests are polled.
-func (r *resources) makeCQ(what string, depth, most int) (*verbs.CQ, error) {
-	cq, err := r.dev.CreateCQ(verbs.CQInit{Depth: min(2*depth, max(depth, most)), Channel: r.channel})
+func (r *resources) makeCQ(what string, depth, most, vector int) (*verbs.CQ, error) {
+	cq, err := r.dev.CreateCQ(verbs.CQInit{Depth: min(2*depth, max(depth, most)), Channel: r.channel, Vector: vector})
 	if err != nil {
 		return nil, err
 	}
