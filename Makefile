@@ -108,7 +108,7 @@ lab: all need-vm ## run JOB=send between two machines, and capture the wire
 ##@ Testing
 
 check: ## for every edit, with Go alone: gofmt, vet, all packages, the real binaries on soft0
-	@! gofmt -l $(filter-out out/,$(wildcard */)) | grep . # and gofmt -w mends these
+	@files=$$(gofmt -l $(filter-out out/,$(wildcard */))); [[ -z $$files ]] || { echo "$$files"; echo "try: gofmt -w on these files" >&2; exit 1; }
 	@$(cgo); echo "go vet ./..."; go vet ./... && $(tests) -p 3 ./test/e2e ./... # test/e2e waits most of the time, so it begins first
 
 # The longest parts begin first, JOBS at once.
