@@ -213,18 +213,22 @@ stress: need-build ## all tests beside two busy loops per processor, with GOMAXP
 	$(tests) -count $(COUNT) -cpu 1,2,8 -shuffle on -timeout 3h $$(go list ./... | grep -E -- '$(RUN)')
 	RAWVERBS_STRESS=60s go test -count=1 -race -run TestAllMethods ./rc
 
+NET_TIMES ?= 5
+NET_SIZES ?= -rnet.conns 1000 -rnet.body 100000000 -rnet.ops 1000000
 test-net: need-build # rnet for minutes: races, a bad network, 1,000 Conns, 100 MB, 10⁶ operations beside TCP, gRPC's interop cases
-	go test -race -count 5 ./rnet
-	go test -count 3 -run TestRnetOnABadNetwork ./softroce -softroce.nettest
-	go test -count 1 -timeout 1h ./rnet -rnet.conns 1000 -rnet.body 100000000 -rnet.ops 1000000
+	go test -race -count $(NET_TIMES) ./rnet
+	go test -count $(NET_TIMES) -run TestRnetOnABadNetwork ./softroce -softroce.nettest
+	go test -count 1 -timeout 1h ./rnet $(NET_SIZES)
 	cd examples/rnet-grpc && go vet ./... && go test -count 1 ./...
 
 # Without -fuzzminimizetime Go spends nearly all time on making inputs smaller that reach new code.
 FUZZ ?= 2m
 fuzz: need-build ## each fuzz function for FUZZ (2m), one after another (RUN='transport FuzzEngine')
-	@grep -roE --include='*_test.go' '^func Fuzz\w+' */ | sed -E 's|/[^/]*:func | |' | sort | grep -E -- '$(RUN)' | { failed=; while read -r dir name; do \
-		go test -fuzzminimizetime 10x -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) "./$$dir" </dev/null || failed+=" $$name"; done; \
-	[[ -z $$failed ]] || { echo "fuzz: failed:$$failed" >&2; exit 1; }; }
+	@found=$$(grep -roE --include='*_test.go' '^func Fuzz\w+' */ | sed -E 's|/[^/]*:func | |' | sort | grep -E -- '$(RUN)') || { \
+		echo "fuzz: no fuzz function matches RUN='$(RUN)'" >&2; exit 1; }; \
+	failed=; while read -r dir name; do \
+		go test -fuzzminimizetime 10x -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) "./$$dir" </dev/null || failed+=" $$name"; done <<<"$$found"; \
+	[[ -z $$failed ]] || { echo "fuzz: failed:$$failed" >&2; exit 1; }
 
 in_vm = mkdir -p out/_tmp out/$@; VM_OUT=$$PWD/out/$@ GOTMPDIR=$$PWD/out/_tmp VM_TIMEOUT=3600 \
 	go test -count=1 -p 1 -timeout 55m -tags rdma,rxe -exec $$PWD/test/e2e/in-vm.sh
