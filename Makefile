@@ -74,7 +74,7 @@ laboratory: engine ## write the laboratory as one file: out/laboratory.html
 
 lab-web: laboratory ## the same, open it if this is a desktop, and serve it
 	@[[ -z $${DISPLAY:-}$${WAYLAND_DISPLAY:-} ]] || xdg-open out/laboratory.html || true
-	@out/rdma_lab serve
+	@out/rdma_lab serve $(SERVE)
 
 site: laboratory $(npm) # write the laboratory, a report, docs and benchmarks as static pages: out/site
 	out/rdma_lab report --output out/sample.html internal/report/testdata/{write-read.jsonl,{client,server}.pcap}
@@ -198,7 +198,7 @@ fresh: export FRESH_CMD := $(value CMD)
 fresh: ## make demo, check and test (or CMD='make check') in a clone of HEAD on a pristine Debian: test/fresh
 	@test/fresh/run.sh $${FRESH_CMD:+"$$FRESH_CMD"}
 
-TARGETS = $(filter-out all-targets help clean lab-web test test-more test-device test-rxe-%,$(rules))
+TARGETS = $(filter-out all-targets help clean test test-more test-device test-rxe-%,$(rules))
 all-targets: ## run every rule once, as short as possible; before a release (TARGETS='…', WITHOUT='…')
 	@tools/all-targets.sh $(filter-out $(WITHOUT),$(TARGETS))
 
