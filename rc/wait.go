@@ -5,6 +5,7 @@ package rc
 import (
 	"context"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -34,7 +35,22 @@ func (c *Conn) WaitRecvs(ctx context.Context, wcs []verbs.WC) (n int, err error)
 
 // Completions is for package rnet, which has all completions of its Conn handled as they come, by whichever
 // of its goroutines waits. It needs Config.OneCQ.
-func (c *Conn) Completions() *dispatch.Route { return c.sends }
+func (c *Conn) Completions() counted { return counted{c.sends, c} }
+
+// counted is a route whose waits Close waits for.
+type counted struct {
+	*dispatch.Route
+	c *Conn
+}
+
+// Await is that of the route. After Close has begun it returns net.ErrClosed. The caller holds the turn's mutex.
+func (r counted) Await(ctx, owner context.Context, w *turn.Waiter, ready func() bool) error {
+	if !r.c.begin() {
+		return errClosed
+	}
+	defer r.c.calls.Done()
+	return r.Route.Await(ctx, owner, w, ready)
+}
 
 // recvOwner returns the context that ends waits for receives.
 func (c *Conn) recvOwner() context.Context {

@@ -3,13 +3,17 @@ package rc
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -206,4 +210,36 @@ func BenchmarkWaitSend(b *testing.B) {
 			}
 		}
 	}
+}
+
+// TestCloseWaitsForHandledCompletions: Close counts the waits of package rnet, and later ones end at once.
+func TestCloseWaitsForHandledCompletions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Conn{ctx: t.Context(), sends: dispatch.New(nil).NewRoute(0, nil)}
+		wait := func(ready func() bool) error {
+			c.sends.Turn().Lock()
+			defer c.sends.Turn().Unlock()
+			return c.Completions().Await(t.Context(), c.ctx, turn.NewWaiter(), ready)
+		}
+		over := make(chan struct{})
+		go func() { _ = wait(func() bool { <-over; return true }) }()
+		synctest.Wait()
+		c.mu.Lock()
+		c.closing = true
+		c.mu.Unlock()
+		var waited atomic.Bool
+		go func() {
+			c.calls.Wait()
+			waited.Store(true)
+		}()
+		synctest.Wait()
+		if waited.Load() {
+			t.Error("Close does not wait for the wait")
+		}
+		close(over)
+		synctest.Wait()
+		if err := wait(func() bool { t.Error("a wait begins after Close"); return true }); !waited.Load() || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Close waits: %v; a later wait: %v", !waited.Load(), err)
+		}
+	})
 }
