@@ -97,21 +97,25 @@ func (qp *QP) waitsFor(now time.Duration, to *route) bool {
 			f.join(&to.pacer.fairQueue, qp)
 		}
 	}
-	switch {
-	case to == nil || f.quantum.Load() > 0:
-	case to.pacer.limited():
-		to.pacer.mu.Lock()
-		to.pacer.pass(now)
-		to.pacer.mu.Unlock()
-		to.pacer.advance()
-		if f.waits() {
-			f.askLater(now)
-			return true
+	if to != nil && f.quantum.Load() == 0 {
+		p := &to.pacer
+		if p.limited() {
+			p.mu.Lock()
+			p.pass(now)
+			p.mu.Unlock()
+			p.advance()
 		}
-	case f.waiting:
-		f.stop()
+		switch {
+		case p.limited():
+			if f.waits() {
+				f.askLater(now)
+				return true
+			}
+		case f.waiting: // the limit is forgotten
+			f.stop()
+		}
 	}
-	f.waiting = false
+	f.waiting, f.asked = false, false
 	return false
 }
 
@@ -140,8 +144,9 @@ func (f *pacedFlow) askLater(now time.Duration) {
 		p.waitedAt = now
 	}
 	if p.first == &f.flow {
-		missing := p.spent.Load() + p.quantum() - p.window.Load()
-		f.resumes = now + min(max(time.Duration(float64(missing)/float64(p.window.Load())*float64(usualTrip)), 1), askAgain)
+		window := max(p.window.Load(), leastPaced) // 0: the limit is forgotten meanwhile
+		missing := p.spent.Load() + p.quantum() - window
+		f.resumes = now + min(max(time.Duration(float64(missing)/float64(window)*float64(usualTrip)), 1), askAgain)
 	}
 }
 

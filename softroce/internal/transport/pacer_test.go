@@ -87,6 +87,43 @@ func TestPacedGrowth(t *testing.T) {
 	}
 }
 
+// TestForgottenLimit: nobody waits for a limit that is forgotten in the moment in which it is asked for.
+func TestForgottenLimit(t *testing.T) {
+	qp, p, now := pacing(t)
+	p.congested(now)
+	qp.sendPaced(&now, usualTrip, 0, 10e6)
+	if now += 2 * unusedFor; qp.waitsFor(now, qp.route) || p.limited() {
+		t.Errorf("the queue pair waits until %v; it is %v", qp.paced.resumes, now)
+	}
+	p.congested(now)
+	for !qp.waitsFor(now, qp.route) {
+		qp.paced.built(pacedPacket)
+	}
+	p.window.Store(0) // another queue pair forgets the limit
+	if qp.paced.askLater(now); qp.paced.resumes <= now || qp.paced.resumes > now+askAgain {
+		t.Errorf("it asks again at %v; it is %v", qp.paced.resumes, now)
+	}
+}
+
+// TestQuantumWhileAsking: a quantum that comes to a queue pair in the fill in which it has asked is given back at the end.
+func TestQuantumWhileAsking(t *testing.T) {
+	qp, p, now := pacing(t)
+	for range 10 {
+		p.congested(now)
+	}
+	for !qp.waitsFor(now, qp.route) {
+		qp.paced.built(pacedPacket)
+	}
+	p.spent.Store(-pacedPacket)
+	p.advance() // by another queue pair
+	if qp.waitsFor(now, qp.route) {
+		t.Fatal("the queue pair has a quantum, and waits")
+	}
+	if qp.paced.end(); qp.paced.quantum.Load() != 0 {
+		t.Errorf("it keeps %d bytes although it has no more to send", qp.paced.quantum.Load())
+	}
+}
+
 // TestPacedLeast checks that CNPs without end leave the lowest rate.
 func TestPacedLeast(t *testing.T) {
 	qp, p, now := pacing(t)
