@@ -102,22 +102,6 @@ func TestSilentPeersLeaveTheReceiveBuffer(t *testing.T) {
 	as[last].move(bs[last], verbs.OpRDMARead, 128<<10)
 }
 
-// TestClosingLeavesTheReceiveBuffer closes a queue pair that uses all of it.
-func TestClosingLeavesTheReceiveBuffer(t *testing.T) {
-	n, as, bs := fanIn(t, 2, 16<<10)
-	n.tap = func(*simnode, *simnode, []byte) bool { return false }
-	as[0].read(bs[0], 128<<10)
-	n.transmit()
-	as[1].read(bs[1], 128<<10)
-	n.transmit()
-	if as[1].qp.req.nxt != as[1].qp.req.una {
-		t.Error("the second queue pair asked for responses without room")
-	}
-	n.tap = nil
-	_ = as[0].qp.Close()
-	as[1].want(as[1].scq, 0, verbs.WCSuccess, verbs.WCRDMARead)
-}
-
 // TestQuantaAreReserved checks that no more quanta are given than there is room for, and that one that is not
 // used goes to the next in line.
 func TestQuantaAreReserved(t *testing.T) {

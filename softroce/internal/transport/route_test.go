@@ -89,20 +89,26 @@ func TestSilentPeerLeavesRoom(t *testing.T) {
 	as[1].move(bs[1], verbs.OpRDMAWrite, 128<<10)
 }
 
-// TestClosingLeavesRoom closes a queue pair that uses the whole route.
+// TestClosingLeavesRoom closes a queue pair that uses the whole route, or the whole receive buffer.
 func TestClosingLeavesRoom(t *testing.T) {
-	n, as, bs := shared(t, 2, 16<<10)
-	n.tap = func(*simnode, *simnode, []byte) bool { return false }
-	as[0].write(bs[0], 128<<10)
-	n.transmit()
-	as[1].write(bs[1], 128<<10)
-	n.transmit()
-	if as[1].qp.req.nxt != as[1].qp.req.una {
-		t.Error("the second queue pair sent without room")
+	for _, c := range []struct {
+		fixture func(t *testing.T, k, flight int) (*simnet, []*end, []*end)
+		post    func(a, b *end, n int)
+		opcode  verbs.WCOpcode
+	}{{shared, (*end).write, verbs.WCRDMAWrite}, {fanIn, (*end).read, verbs.WCRDMARead}} {
+		n, as, bs := c.fixture(t, 2, 16<<10)
+		n.tap = func(*simnode, *simnode, []byte) bool { return false }
+		c.post(as[0], bs[0], 128<<10)
+		n.transmit()
+		c.post(as[1], bs[1], 128<<10)
+		n.transmit()
+		if as[1].qp.req.nxt != as[1].qp.req.una {
+			t.Errorf("%v: the second queue pair sent without room", c.opcode)
+		}
+		n.tap = nil
+		_ = as[0].qp.Close()
+		as[1].want(as[1].scq, 0, verbs.WCSuccess, c.opcode)
 	}
-	n.tap = nil
-	_ = as[0].qp.Close()
-	as[1].want(as[1].scq, 0, verbs.WCSuccess, verbs.WCRDMAWrite)
 }
 
 // TestSilentFromTheBeginning is TestSilentPeerLeavesRoom with a peer that never answered.
