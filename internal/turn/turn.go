@@ -48,7 +48,11 @@ func (t *Turn) Borrow() *Waiter {
 }
 
 // Return ends Borrow. The caller holds the mutex.
-func (t *Turn) Return(w *Waiter) { t.spare = append(t.spare, w) }
+func (t *Turn) Return(w *Waiter) {
+	if len(t.spare) < 64 { // after a crowd they would stay for good
+		t.spare = append(t.spare, w)
+	}
+}
 
 // Wake makes the waiter's goroutine, if it sleeps, look whether it is ready. Whoever works calls it for those
 // whose work is done.

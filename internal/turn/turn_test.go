@@ -240,3 +240,18 @@ func TestAwaitAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestSpareWaiters: what many goroutines have borrowed at once is not kept.
+func TestSpareWaiters(t *testing.T) {
+	var d Turn
+	var borrowed []*Waiter
+	for range 1000 {
+		borrowed = append(borrowed, d.Borrow())
+	}
+	for _, w := range borrowed {
+		d.Return(w)
+	}
+	if n := len(d.spare); n == 0 || n > 100 {
+		t.Errorf("%d waiters are kept", n)
+	}
+}
