@@ -96,13 +96,7 @@ func answer(p *printer, r *Report) {
 		p.rows(r.Packets)
 		p.gap()
 	}
-	p.line("Seen")
-	for _, x := range []struct {
-		name string
-		seen
-	}{{"client", r.Client}, {"server", r.Server}} {
-		p.text(fmt.Sprintf("  %-8s", x.name), list(x.Saw)+"; "+x.State)
-	}
+	p.seen(r, "; ")
 }
 
 // explained is the mistake whose packets the page explains one by one.

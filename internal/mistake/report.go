@@ -167,13 +167,7 @@ func (p *printer) outcome(r *Report) {
 		p.packets(r.Packets)
 		p.gap()
 	}
-	p.line("Seen")
-	for _, x := range []struct {
-		name string
-		seen
-	}{{"client", r.Client}, {"server", r.Server}} {
-		p.text(fmt.Sprintf("  %-8s", x.name), fmt.Sprintf("%s; the queue pair is in %s", list(x.Saw), x.State))
-	}
+	p.seen(r, "; the queue pair is in ")
 	switch {
 	case r.Broken != "":
 		p.text("  ", "This breaks the promise: "+r.Broken+".")
@@ -182,6 +176,13 @@ func (p *printer) outcome(r *Report) {
 	default:
 		p.text("  ", "As promised.")
 	}
+}
+
+// seen prints what each end saw and, after in, its state.
+func (p *printer) seen(r *Report, in string) {
+	p.line("Seen")
+	p.text(fmt.Sprintf("  %-8s", "client"), list(r.Client.Saw)+in+r.Client.State)
+	p.text(fmt.Sprintf("  %-8s", "server"), list(r.Server.Saw)+in+r.Server.State)
 }
 
 func (p *printer) packets(packets []packet) {
