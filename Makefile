@@ -143,6 +143,7 @@ race: need-build ## tests under the race detector; those of verbs with its calls
 golangci = go tool -modfile=tools/go.mod golangci-lint run --build-tags
 lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
 	$(golangci) rdma,rxe,cabi,netns
+	LOG_LEVEL=error GOOS=darwin CGO_ENABLED=0 $$(go tool -modfile=tools/go.mod -n golangci-lint) run --enable-only depguard # what other systems import
 	$(golangci) lab,operations,netns $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build.*!rdma' .)))
 	shellcheck .ci/run $$(find */ \( -path out -o -path web/node_modules \) -prune -o -name '*.sh' -print)
 	shellcheck -s dash test/vm/init
