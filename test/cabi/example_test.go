@@ -14,7 +14,7 @@ import (
 )
 
 // runner runs the commands of examples/c-tests in a copy of it. sudo and apt-get do nothing there:
-// make test-c has installed the packages. A clone of rawverbs is a clone of this repository's HEAD.
+// make setup has installed the packages. A clone of rawverbs is a clone of this repository's HEAD.
 type runner struct {
 	t       *testing.T
 	scratch string
