@@ -51,7 +51,7 @@ func TestSilentClientsMakeRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.Until(t, "full server", func() bool { u := s.desk.Usage(); return u.Clients == 4 && u.Waiting > 0 })
+	testkit.Until(t, "full server", func() bool { u := s.admission.Usage(); return u.Clients == 4 && u.Waiting > 0 })
 	for range 2 {
 		var c *Conn
 		var err error

@@ -42,7 +42,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	hard, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(nil)
 	v := &service{s: s, handler: handler, ctx: accepting, hard: hard}
-	err := admission.Serve(accepting, s.desk, &v.clients, l.Accept, v.serve)
+	err := admission.Serve(accepting, s.admission, &v.clients, l.Accept, v.serve)
 	failed := ctx.Err() == nil // l failed, and ctx has not ended
 	end(err)
 	closeErr := l.Close()

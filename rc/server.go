@@ -35,11 +35,11 @@ type ServerConfig struct {
 // there is no SRQ, and requests need memory of Conn.AllocMR or Conn.RegMR.
 type Server struct {
 	resources
-	conf     ServerConfig
-	separate bool // each Conn has a domain of its own
-	sends    *dispatch.Dispatcher
-	recvs    *dispatch.Dispatcher // with OneCQ the same as sends
-	desk     *admission.Desk
+	conf      ServerConfig
+	separate  bool // each Conn has a domain of its own
+	sends     *dispatch.Dispatcher
+	recvs     *dispatch.Dispatcher // with OneCQ the same as sends
+	admission *admission.Controller
 
 	strangers event.Sample // whose failures are logged
 
@@ -74,7 +74,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.Grace = defaultGrace
 	}
 	s := &Server{resources: resources{cfg: cfg.Config, conns: cfg.MaxConns, events: newEvents(cfg.Logger)}, conf: cfg,
-		desk: admission.New(admission.Limits{Clients: cfg.MaxConns, Waiting: admission.Waiting, Patience: admission.Patience}), stopEvents: func() {}}
+		admission: admission.New(admission.Limits{Clients: cfg.MaxConns, Waiting: admission.Waiting, Patience: admission.Patience}), stopEvents: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if err := s.make(); err != nil {
 		return nil, stderrors.Join(err, s.Close())

@@ -170,7 +170,7 @@ func TestAClientThatDiesAtAnyStep(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		tcp.Close()
-		testkit.Until(t, "end of the client "+name, func() bool { return s.desk.Usage().Clients == 0 })
+		testkit.Until(t, "end of the client "+name, func() bool { return s.admission.Usage().Clients == 0 })
 	}
 	c, _ := s.mustClient(t) // dies in the handler
 	c.tcp.Close()

@@ -43,7 +43,7 @@ type Listener struct {
 	ctx    context.Context // ends with Close, or when the listener fails
 	cancel context.CancelCauseFunc
 
-	desk      *admission.Desk
+	admission *admission.Controller
 	backlog   chan *comer
 	peers     sync.WaitGroup
 	ended     chan struct{} // closed when everything is freed
@@ -89,7 +89,7 @@ func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*L
 		backlog = defaultBacklog
 	}
 	l := &Listener{cfg: cfg, rc: tcp, addr: &Addr{Host: tcp.Addr().String()}, deadline: make(chan struct{}), ended: make(chan struct{}),
-		desk: newDesk(cfg, backlog), backlog: make(chan *comer, backlog)}
+		admission: newController(cfg, backlog), backlog: make(chan *comer, backlog)}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	stopEvents := dev.Subscribe(func(e verbs.AsyncEvent) {
 		if e.Type == verbs.EventDeviceFatal {
@@ -102,7 +102,7 @@ func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*L
 
 // serve takes peers until the listener is closed or fails, and frees everything.
 func (l *Listener) serve(free func()) {
-	l.cancel(admission.Serve(l.ctx, l.desk, &l.peers, l.rc.Accept, l.receive))
+	l.cancel(admission.Serve(l.ctx, l.admission, &l.peers, l.rc.Accept, l.receive))
 	_ = l.rc.Close()
 	l.peers.Wait()
 	l.drain()

@@ -29,8 +29,8 @@ const (
 	connectLimit = 10 * time.Second
 )
 
-// newDesk makes the Desk of a listener with so many places. A peer waits for one as long as a step may take.
-func newDesk(cfg Config, places int) *admission.Desk {
+// newController makes the Controller of a listener with so many places. A peer waits for one as long as a step may take.
+func newController(cfg Config, places int) *admission.Controller {
 	patience := cfg.Timeout
 	if patience <= 0 {
 		patience = oob.DefaultTimeout

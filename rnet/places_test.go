@@ -62,7 +62,7 @@ func TestFullListenerSaysSo(t *testing.T) {
 	for range waitingPerPlace {
 		l.greet(t)
 	}
-	waiting := func() int { return l.desk.Usage().Waiting }
+	waiting := func() int { return l.admission.Usage().Waiting }
 	testkit.Until(t, "full listener", func() bool { return waiting() == waitingPerPlace },
 		func() string { return fmt.Sprintf("%d peers wait", waiting()) })
 	c, err := d.DialContext(testkit.Context(t), network, l.Addr().String())
@@ -92,11 +92,11 @@ func TestSilentPeersTakeLittle(t *testing.T) {
 		if _, err := c.Hello(t.Context(), oob.Hello{Role: oob.RoleClient, Job: jobName, Params: helloParams(defaultRing)}); err != nil {
 			t.Fatal(err)
 		}
-		if n := l.desk.Usage().Clients; n > most {
+		if n := l.admission.Usage().Clients; n > most {
 			t.Errorf("%d silent peers have rings", n)
 		}
 	}
-	testkit.Until(t, "silent peers that wait", func() bool { return l.desk.Usage().Waiting > 0 })
+	testkit.Until(t, "silent peers that wait", func() bool { return l.admission.Usage().Waiting > 0 })
 	l.dial(t, d)
 	l.accept(t)
 }

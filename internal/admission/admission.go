@@ -68,8 +68,8 @@ func (u usage) plus(other usage) usage {
 
 func (u usage) negative() usage { return usage{-u.clients, -u.connecting, -u.memory} }
 
-// Desk admits the clients of one server. [New] makes it. Its methods may be called by several goroutines.
-type Desk struct {
+// Controller admits the clients of one server. [New] makes it. Its methods may be called by several goroutines.
+type Controller struct {
 	Freed func(bytes int64) // gets what each client that leaves has had; set it before the first client, or leave it nil
 
 	limits    Limits
@@ -86,12 +86,12 @@ type Desk struct {
 	look     *time.Timer          // calls attend when a client may be ended
 }
 
-// New makes a Desk.
-func New(l Limits) *Desk {
-	return &Desk{limits: l, maxSilent: silentFor(openFiles()), by: make(map[netip.Addr]usage), kept: make(map[netip.Addr]usage)}
+// New makes a Controller.
+func New(l Limits) *Controller {
+	return &Controller{limits: l, maxSilent: silentFor(openFiles()), by: make(map[netip.Addr]usage), kept: make(map[netip.Addr]usage)}
 }
 
-// Usage is what the clients of a Desk use.
+// Usage is what the clients of a Controller use.
 type Usage struct {
 	Clients int   // that have places
 	Waiting int   // that wait for places
@@ -99,15 +99,15 @@ type Usage struct {
 }
 
 // Usage returns what the clients use.
-func (d *Desk) Usage() Usage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return Usage{d.all.clients, len(d.line), d.all.memory}
+func (ac *Controller) Usage() Usage {
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
+	return Usage{ac.all.clients, len(ac.line), ac.all.memory}
 }
 
 // Serve accepts connections until accept fails, and returns its error. It calls serve for each connection, in
 // a goroutine of clients. The client has left when serve returns. ctx limits the silent phase.
-func Serve[C interface{ TCP() *oob.Conn }](ctx context.Context, d *Desk, clients *sync.WaitGroup, accept func(context.Context) (C, error), serve func(*Client, C)) error {
+func Serve[C interface{ TCP() *oob.Conn }](ctx context.Context, ac *Controller, clients *sync.WaitGroup, accept func(context.Context) (C, error), serve func(*Client, C)) error {
 	for {
 		in, err := accept(ctx)
 		if err != nil {
@@ -115,7 +115,7 @@ func Serve[C interface{ TCP() *oob.Conn }](ctx context.Context, d *Desk, clients
 		}
 		tcp := in.TCP()
 		// Clients enter in the order of accept, so the oldest leaves first.
-		c := d.enter(ctx, tcp.LocalAddr(), tcp.RemoteAddr())
+		c := ac.enter(ctx, tcp.LocalAddr(), tcp.RemoteAddr())
 		c.gone, c.why, c.waited = tcp.Done(), tcp.Err, tcp.Waited
 		clients.Go(func() {
 			defer c.Leave()
@@ -124,22 +124,22 @@ func Serve[C interface{ TCP() *oob.Conn }](ctx context.Context, d *Desk, clients
 	}
 }
 
-// Client is a client of a Desk. Its methods are for one goroutine.
+// Client is a client of a Controller. Its methods are for one goroutine.
 type Client struct {
 	Number int // counts from 1, in the order of accept
 
-	desk  *Desk
-	from  netip.Addr
-	local bool            // it is on this host
-	gone  <-chan struct{} // closed when its TCP connection has ended; nil: never
-	why   func() error    // why it has ended
+	controller *Controller
+	from       netip.Addr
+	local      bool            // it is on this host
+	gone       <-chan struct{} // closed when its TCP connection has ended; nil: never
+	why        func() error    // why it has ended
 	// waited returns for how long the server has waited for its next message.
 	waited func() time.Duration
 
 	ctx context.Context // of its phase; ends when the client has to leave
 	end context.CancelCauseFunc
 
-	// The Desk's lock guards the following.
+	// The Controller's lock guards the following.
 	phase phase
 	usage usage
 	since time.Time // when its phase began
@@ -160,19 +160,19 @@ const (
 	left
 )
 
-func (d *Desk) enter(ctx context.Context, local, remote net.Addr) *Client {
+func (ac *Controller) enter(ctx context.Context, local, remote net.Addr) *Client {
 	from := addressOf(remote)
-	c := &Client{desk: d, from: keyOf(from), local: from.IsLoopback() || from == addressOf(local)}
+	c := &Client{controller: ac, from: keyOf(from), local: from.IsLoopback() || from == addressOf(local)}
 	if c.local {
 		c.from = from // the clients of this host do not count for their neighbours in the network
 	}
 	c.ctx, c.end = context.WithCancelCause(ctx)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.accepted++
-	c.Number = d.accepted
-	d.makeRoomForSilent()
-	d.silent = append(d.silent, c)
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
+	ac.accepted++
+	c.Number = ac.accepted
+	ac.makeRoomForSilent()
+	ac.silent = append(ac.silent, c)
 	return c
 }
 
@@ -184,7 +184,7 @@ func (c *Client) Admit(ctx context.Context, memory int64, idle func() (since tim
 	c.end(nil) // the silent phase
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	c.usage, c.idle = usage{1, 1, memory}, idle
-	if err := c.desk.queue(c); err != nil {
+	if err := c.controller.queue(c); err != nil {
 		return nil, err
 	}
 	return c.ctx, c.await()
@@ -193,79 +193,79 @@ func (c *Client) Admit(ctx context.Context, memory int64, idle func() (since tim
 // Connected says that both ends are connected. From now on the client uses so many bytes. The error is why the client
 // has to leave nevertheless.
 func (c *Client) Connected(memory int64) error {
-	d := c.desk
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	ac := c.controller
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
 	if c.ended != nil {
 		return context.Cause(c.ctx)
 	}
-	d.count(c, usage{1, 0, memory})
+	ac.count(c, usage{1, 0, memory})
 	c.phase, c.since = connected, time.Now()
-	d.attend()
+	ac.attend()
 	return nil
 }
 
 // Leave gives back what the client has. Later calls do nothing.
 func (c *Client) Leave() {
 	c.end(nil)
-	d := c.desk
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	ac := c.controller
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
 	switch c.phase {
 	case silent:
-		d.silent = without(d.silent, c)
+		ac.silent = without(ac.silent, c)
 	case waiting:
-		d.line = without(d.line, c)
-		d.release(c)
+		ac.line = without(ac.line, c)
+		ac.release(c)
 	case connecting, connected:
-		d.free(c)
+		ac.free(c)
 	}
 	c.phase = left
 }
 
 // free takes back a client's place and memory. The lock is held.
-func (d *Desk) free(c *Client) {
+func (ac *Controller) free(c *Client) {
 	had := c.usage
-	d.count(c, usage{})
-	d.admitted = without(d.admitted, c)
+	ac.count(c, usage{})
+	ac.admitted = without(ac.admitted, c)
 	if heir := c.ended; heir != nil && heir.phase == waiting {
 		c.usage = had
 		heir.freed = append(heir.freed, c)
-		d.kept[c.from] = d.kept[c.from].plus(had)
+		ac.kept[c.from] = ac.kept[c.from].plus(had)
 	}
-	if d.Freed != nil {
-		d.Freed(had.memory)
+	if ac.Freed != nil {
+		ac.Freed(had.memory)
 	}
-	d.attend()
+	ac.attend()
 }
 
 // release ends the keeping of what others have freed for a client. The lock is held.
-func (d *Desk) release(c *Client) {
+func (ac *Controller) release(c *Client) {
 	for _, other := range c.freed {
-		if d.kept[other.from] = d.kept[other.from].plus(other.usage.negative()); d.kept[other.from] == (usage{}) {
-			delete(d.kept, other.from)
+		if ac.kept[other.from] = ac.kept[other.from].plus(other.usage.negative()); ac.kept[other.from] == (usage{}) {
+			delete(ac.kept, other.from)
 		}
 	}
 	c.freed = nil
 }
 
 // take gives a client its place. The lock is held.
-func (d *Desk) take(c *Client) {
-	d.release(c)
+func (ac *Controller) take(c *Client) {
+	ac.release(c)
 	now := c.usage
 	c.usage = usage{}
-	d.count(c, now)
+	ac.count(c, now)
 	c.phase, c.since = connecting, time.Now()
-	d.admitted = append(d.admitted, c)
+	ac.admitted = append(ac.admitted, c)
 }
 
 // count changes what a client uses. The lock is held.
-func (d *Desk) count(c *Client, now usage) {
+func (ac *Controller) count(c *Client, now usage) {
 	change := now.plus(c.usage.negative())
 	c.usage = now
-	d.all = d.all.plus(change)
-	if d.by[c.from] = d.by[c.from].plus(change); d.by[c.from] == (usage{}) {
-		delete(d.by, c.from)
+	ac.all = ac.all.plus(change)
+	if ac.by[c.from] = ac.by[c.from].plus(change); ac.by[c.from] == (usage{}) {
+		delete(ac.by, c.from)
 	}
 }
 

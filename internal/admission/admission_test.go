@@ -28,8 +28,8 @@ type visitor struct {
 }
 
 // greet makes a visitor connect by TCP and say hello.
-func greet(d *Desk, from netip.Addr) *visitor {
-	c := d.enter(context.Background(), &net.TCPAddr{}, &net.TCPAddr{IP: from.AsSlice()})
+func greet(ac *Controller, from netip.Addr) *visitor {
+	c := ac.enter(context.Background(), &net.TCPAddr{}, &net.TCPAddr{IP: from.AsSlice()})
 	_ = c.Hello(HelloLimit, func(context.Context) error { return nil })
 	c.waited = func() time.Duration { return time.Since(c.since) } // it says nothing more
 	return &visitor{Client: c, began: time.Now()}
@@ -52,8 +52,8 @@ func (v *visitor) ask(ctx context.Context, memory int64) error {
 }
 
 // come makes a visitor ask, and connect.
-func come(d *Desk, from netip.Addr, memory int64) (*visitor, error) {
-	v := greet(d, from)
+func come(ac *Controller, from netip.Addr, memory int64) (*visitor, error) {
+	v := greet(ac, from)
 	err := v.ask(context.Background(), memory)
 	if err == nil {
 		v.Connected(memory)
@@ -84,25 +84,25 @@ func hadToLeave(all ...*visitor) bool {
 
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 1 << 40, MemoryPerAddress: 1 << 40, Waiting: Waiting, Patience: Patience})
-		a, err := come(d, one, 1)
+		ac := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 1 << 40, MemoryPerAddress: 1 << 40, Waiting: Waiting, Patience: Patience})
+		a, err := come(ac, one, 1)
 		must(t, a, err).moved.Store(true)
-		b, err := come(d, one, 1)
+		b, err := come(ac, one, 1)
 		must(t, b, err).moved.Store(true)
 		began := time.Now()
-		_, err = come(d, one, 1)
+		_, err = come(ac, one, 1)
 		refused(t, err, "the server already has 2 clients from 192.0.2.1, of at most 2; try: later")
 		if waited := time.Since(began); waited != Patience {
 			t.Errorf("refused after %v", waited)
 		}
-		c, err := come(d, other, 1)
+		c, err := come(ac, other, 1)
 		must(t, c, err).moved.Store(true)
 		c.began = c.began.Add(time.Hour)
-		_, err = come(d, other, 1)
+		_, err = come(ac, other, 1)
 		refused(t, err, "the server already has 3 clients, of at most 3; try: later")
 		a.Leave()
 		a.Leave()
-		_, err = come(d, other, 1)
+		_, err = come(ac, other, 1)
 		must(t, nil, err)
 		if hadToLeave(a, b, c) {
 			t.Errorf("ended: %v, %v, %v", a.ended.Load(), b.ended.Load(), c.ended.Load())
@@ -112,21 +112,21 @@ func TestPlaces(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 100, ClientsPerAddress: 100, Memory: 100 << 20, MemoryPerAddress: 60 << 20, Patience: Patience})
-		a, err := come(d, one, 50<<20)
+		ac := New(Limits{Clients: 100, ClientsPerAddress: 100, Memory: 100 << 20, MemoryPerAddress: 60 << 20, Patience: Patience})
+		a, err := come(ac, one, 50<<20)
 		must(t, a, err)
-		_, err = come(d, one, 20<<20)
+		_, err = come(ac, one, 20<<20)
 		refused(t, err, "the client asks for 20 MiB of memory; all clients from 192.0.2.1 together use 50 MiB of at most 60 MiB; try: later, or less")
-		_, err = come(d, other, 51<<20)
+		_, err = come(ac, other, 51<<20)
 		refused(t, err, "all clients together use 50 MiB of at most 100 MiB")
-		_, err = come(d, other, 61<<20)
+		_, err = come(ac, other, 61<<20)
 		refused(t, err, "asks for 61 MiB of memory, and all clients from 192.0.2.2 together may use 60 MiB; try: less")
-		_, err = come(d, other, 50<<20)
+		_, err = come(ac, other, 50<<20)
 		must(t, nil, err)
-		_, err = come(d, other, 1)
+		_, err = come(ac, other, 1)
 		refused(t, err, "asks for 1 bytes of memory; all clients together use 100 MiB of at most 100 MiB")
 		a.Leave()
-		_, err = come(d, one, 50<<20)
+		_, err = come(ac, one, 50<<20)
 		must(t, nil, err)
 	})
 }
@@ -135,16 +135,16 @@ func TestMemory(t *testing.T) {
 // one that was idle longest, within Patience.
 func TestIdleClientsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 3, ClientsPerAddress: 3, Memory: 90, MemoryPerAddress: 90, Waiting: Waiting, Patience: Patience})
+		ac := New(Limits{Clients: 3, ClientsPerAddress: 3, Memory: 90, MemoryPerAddress: 90, Waiting: Waiting, Patience: Patience})
 		var all []*visitor
 		for range 3 {
-			v, err := come(d, one, 30)
+			v, err := come(ac, one, 30)
 			all = append(all, must(t, v, err))
 			time.Sleep(time.Millisecond)
 		}
 		all[0].began = time.Now() // it did something just now
 		began := time.Now()
-		_, err := come(d, other, 30)
+		_, err := come(ac, other, 30)
 		must(t, nil, err)
 		if took := time.Since(began); took > Grace+10*time.Millisecond {
 			t.Errorf("a place after %v", took)
@@ -153,7 +153,7 @@ func TestIdleClientsLeave(t *testing.T) {
 			t.Errorf("ended: %v, %v, %v", all[0].ended.Load(), all[1].ended.Load(), all[2].ended.Load())
 		}
 		time.Sleep(Grace)
-		_, err = come(d, other, 60) // two more leave
+		_, err = come(ac, other, 60) // two more leave
 		must(t, nil, err)
 		if all[0].ended.Load() == nil || all[2].ended.Load() == nil {
 			t.Error("not enough clients left")
@@ -164,11 +164,11 @@ func TestIdleClientsLeave(t *testing.T) {
 // TestBusyHost: clients that answer at once keep their places, however long the server takes to connect them.
 func TestBusyHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, Waiting: Waiting, Patience: time.Hour})
+		ac := New(Limits{Clients: 1, Waiting: Waiting, Patience: time.Hour})
 		var crowd sync.WaitGroup
 		for range Waiting {
 			crowd.Go(func() {
-				v := greet(d, one)
+				v := greet(ac, one)
 				defer v.Leave()
 				v.waited = func() time.Duration { return 0 }
 				if err := v.ask(t.Context(), 1); err != nil {
@@ -187,16 +187,16 @@ func TestBusyHost(t *testing.T) {
 // TestWaitingIsNotIdle: a client that has waited for its place has as much time for its first data as any other.
 func TestWaitingIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, Waiting: Waiting, Patience: Patience})
-		a, err := come(d, one, 1)
+		ac := New(Limits{Clients: 1, Waiting: Waiting, Patience: Patience})
+		a, err := come(ac, one, 1)
 		must(t, a, err)
-		b := greet(d, one)
+		b := greet(ac, one)
 		if err := b.ask(t.Context(), 1); err != nil { // after Grace
 			t.Fatal(err)
 		}
 		b.Connected(1)
 		began := time.Now()
-		c, err := come(d, one, 1)
+		c, err := come(ac, one, 1)
 		must(t, c, err)
 		if waited := time.Since(began); waited < Grace {
 			t.Errorf("a client had to leave %v after it connected", waited)
@@ -208,26 +208,26 @@ func TestWaitingIsNotIdle(t *testing.T) {
 // do not make them leave.
 func TestNobodyLeavesInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 90, MemoryPerAddress: 60, Waiting: Waiting, Patience: Patience})
-		busy, err := come(d, one, 10)
+		ac := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 90, MemoryPerAddress: 60, Waiting: Waiting, Patience: Patience})
+		busy, err := come(ac, one, 10)
 		must(t, busy, err).moved.Store(true)
 		busy.began = busy.began.Add(time.Hour)
-		large, err := come(d, one, 50)
+		large, err := come(ac, one, 50)
 		must(t, large, err).moved.Store(true)
-		idle, err := come(d, other, 30)
+		idle, err := come(ac, other, 30)
 		must(t, idle, err)
 		time.Sleep(2 * Grace)
-		_, err = come(d, one, 1) // its address has all its places, with data
+		_, err = come(ac, one, 1) // its address has all its places, with data
 		refused(t, err, "2 clients from 192.0.2.1")
-		_, err = come(d, other, 61) // more than its address may ever have
+		_, err = come(ac, other, 61) // more than its address may ever have
 		refused(t, err, "all clients from 192.0.2.2 together may use 60 bytes; try: less")
 		large.Leave()
-		_, err = come(d, one, 51)
+		_, err = come(ac, one, 51)
 		refused(t, err, "all clients from 192.0.2.1 together use 10 bytes of at most 60 bytes")
-		large, err = come(d, one, 50)
+		large, err = come(ac, one, 50)
 		must(t, large, err).moved.Store(true)
 		large.began = large.began.Add(time.Hour)
-		_, err = come(d, other, 40) // 60 bytes would stay in use
+		_, err = come(ac, other, 40) // 60 bytes would stay in use
 		refused(t, err, "all clients from 192.0.2.2 together use 30 bytes of at most 60 bytes")
 		if hadToLeave(idle, busy) {
 			t.Errorf("ended: %v, %v", idle.ended.Load(), busy.ended.Load())
@@ -238,10 +238,10 @@ func TestNobodyLeavesInVain(t *testing.T) {
 // TestHugeSizes checks that sums of sizes do not overflow.
 func TestHugeSizes(t *testing.T) {
 	const most = 1<<63 - 1
-	d := New(Limits{Clients: 9, ClientsPerAddress: 9, Memory: most, MemoryPerAddress: most, Patience: Patience})
-	a, err := come(d, one, most-1)
+	ac := New(Limits{Clients: 9, ClientsPerAddress: 9, Memory: most, MemoryPerAddress: most, Patience: Patience})
+	a, err := come(ac, one, most-1)
 	must(t, a, err)
-	_, err = come(d, one, 2)
+	_, err = come(ac, one, 2)
 	refused(t, err, "try: later, or less")
 }
 
@@ -249,16 +249,16 @@ func TestHugeSizes(t *testing.T) {
 // address leave for one of that address.
 func TestBusyClientsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 10, ClientsPerAddress: 1, Memory: 1000, MemoryPerAddress: 1000, Waiting: Waiting, Patience: Patience})
-		a, err := come(d, one, 1)
+		ac := New(Limits{Clients: 10, ClientsPerAddress: 1, Memory: 1000, MemoryPerAddress: 1000, Waiting: Waiting, Patience: Patience})
+		a, err := come(ac, one, 1)
 		must(t, a, err).moved.Store(true)
-		b, err := come(d, other, 1)
+		b, err := come(ac, other, 1)
 		must(t, b, err)
 		time.Sleep(2 * Grace)
-		_, err = come(d, one, 1)
+		_, err = come(ac, one, 1)
 		refused(t, err, "1 clients from 192.0.2.1")
 		time.Sleep(Pause)
-		_, err = come(d, one, 1)
+		_, err = come(ac, one, 1)
 		must(t, nil, err)
 		if a.ended.Load() == nil || hadToLeave(b) {
 			t.Errorf("ended: %v, %v", a.ended.Load(), b.ended.Load())
@@ -270,9 +270,9 @@ func TestBusyClientsStay(t *testing.T) {
 func TestThisHost(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.1")
 	for _, shared := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
-		d := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, SharedPlaces: shared[0], SharedMemory: shared[1], Patience: Patience})
+		ac := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, SharedPlaces: shared[0], SharedMemory: shared[1], Patience: Patience})
 		for i := range 2 {
-			_, err := come(d, local, 1)
+			_, err := come(ac, local, 1)
 			if (err == nil) != (i == 0 || shared[0] && shared[1]) {
 				t.Errorf("%v, client %d: %v", shared, i, err)
 			}
@@ -282,13 +282,13 @@ func TestThisHost(t *testing.T) {
 
 func TestAdmitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1, MemoryPerAddress: 1, Waiting: Waiting, Patience: Patience})
-		v, err := come(d, one, 1)
+		ac := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1, MemoryPerAddress: 1, Waiting: Waiting, Patience: Patience})
+		v, err := come(ac, one, 1)
 		must(t, v, err).moved.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := greet(d, one).ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || len(d.line) != 0 {
-			t.Errorf("%v; %d wait", err, len(d.line))
+		if err := greet(ac, one).ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || len(ac.line) != 0 {
+			t.Errorf("%v; %d wait", err, len(ac.line))
 		}
 	})
 }
@@ -296,11 +296,11 @@ func TestAdmitEndsWithItsContext(t *testing.T) {
 // TestCrowd lets many come and go at once, and counts what is left.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 8, ClientsPerAddress: 8, Memory: 80, MemoryPerAddress: 80, Waiting: Waiting, Patience: Patience})
+		ac := New(Limits{Clients: 8, ClientsPerAddress: 8, Memory: 80, MemoryPerAddress: 80, Waiting: Waiting, Patience: Patience})
 		done := make(chan error)
 		for i := range 200 {
 			go func() {
-				v, err := come(d, one, int64(i%20)+1)
+				v, err := come(ac, one, int64(i%20)+1)
 				if err == nil {
 					v.moved.Store(true)
 					if i%3 > 0 {
@@ -318,11 +318,11 @@ func TestCrowd(t *testing.T) {
 			}
 		}
 		time.Sleep(Pause + time.Second)
-		if _, err := come(d, other, 80); err != nil {
+		if _, err := come(ac, other, 80); err != nil {
 			t.Error(err)
 		}
-		if taken < 8 || len(d.line) != 0 || d.all != (usage{1, 0, 80}) || len(d.by) != 1 || len(d.admitted) != 1 {
-			t.Errorf("%d taken, %d wait, %+v, %v, %d guests", taken, len(d.line), d.all, d.by, len(d.admitted))
+		if taken < 8 || len(ac.line) != 0 || ac.all != (usage{1, 0, 80}) || len(ac.by) != 1 || len(ac.admitted) != 1 {
+			t.Errorf("%d taken, %d wait, %+v, %v, %d admitted", taken, len(ac.line), ac.all, ac.by, len(ac.admitted))
 		}
 	})
 }

@@ -12,21 +12,21 @@ import (
 // gets the place that is free then. One more from the first address is refused at once.
 func TestLineIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1 << 40, MemoryPerAddress: 1 << 40, Waiting: Waiting, Patience: Patience})
-		busy, err := come(d, netip.MustParseAddr("192.0.2.9"), 1)
+		ac := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1 << 40, MemoryPerAddress: 1 << 40, Waiting: Waiting, Patience: Patience})
+		busy, err := come(ac, netip.MustParseAddr("192.0.2.9"), 1)
 		must(t, busy, err).moved.Store(true)
 		var strangers sync.WaitGroup
 		var mu sync.Mutex
 		var refusedAt []time.Duration
 		began := time.Now()
 		waiting := func() int {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return len(d.line)
+			ac.mu.Lock()
+			defer ac.mu.Unlock()
+			return len(ac.line)
 		}
 		for i := range Waiting {
 			strangers.Go(func() {
-				_, err := come(d, []netip.Addr{one, other}[i%2], 1)
+				_, err := come(ac, []netip.Addr{one, other}[i%2], 1)
 				refused(t, err, "the server already has 1 clients")
 				mu.Lock()
 				defer mu.Unlock()
@@ -37,12 +37,12 @@ func TestLineIsFair(t *testing.T) {
 		if n := waiting(); n != Waiting {
 			t.Fatalf("%d wait, want %d", n, Waiting)
 		}
-		if _, err := come(d, one, 1); err == nil || time.Since(began) > 0 {
+		if _, err := come(ac, one, 1); err == nil || time.Since(began) > 0 {
 			t.Errorf("one of the crowd: %v after %v, want a refusal at once", err, time.Since(began))
 		}
 		third := make(chan error)
 		go func() {
-			v, err := come(d, netip.MustParseAddr("192.0.2.3"), 1)
+			v, err := come(ac, netip.MustParseAddr("192.0.2.3"), 1)
 			if err == nil {
 				v.Leave()
 			}

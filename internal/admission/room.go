@@ -23,10 +23,10 @@ type bound struct {
 func (b *bound) room() int64 { return b.limit - b.used - b.need }
 
 // bounds returns a client's limits, those of its address first. The lock is held.
-func (d *Desk) bounds(c *Client) [4]bound {
-	l := d.limits
-	mine, all := d.by[c.from], d.all
-	for from, kept := range d.kept { // for others, and for this client
+func (ac *Controller) bounds(c *Client) [4]bound {
+	l := ac.limits
+	mine, all := ac.by[c.from], ac.all
+	for from, kept := range ac.kept { // for others, and for this client
 		all = all.plus(kept)
 		if from == c.from {
 			mine = mine.plus(kept)
@@ -62,15 +62,15 @@ func limitOf(n int64) int64 {
 }
 
 // fits reports whether there is room for a client. The lock is held.
-func (d *Desk) fits(c *Client) bool {
-	all := d.bounds(c)
+func (ac *Controller) fits(c *Client) bool {
+	all := ac.bounds(c)
 	return !slices.ContainsFunc(all[:], func(b bound) bool { return b.room() < 0 })
 }
 
 // shortage returns the limits that a client would exceed. If it can never be admitted, they are the one limit
 // that says so. The lock is held.
-func (d *Desk) shortage(c *Client) (short []*FullError) {
-	for _, b := range d.bounds(c) {
+func (ac *Controller) shortage(c *Client) (short []*FullError) {
+	for _, b := range ac.bounds(c) {
 		f := &FullError{What: b.what, Address: b.address, Used: b.used, Limit: b.limit, bound: b}
 		if b.what == Memory {
 			f.Asked = b.need
@@ -90,10 +90,10 @@ const atOnce = 8
 
 // makeRoom ends clients so that there is room for those that are next in the line. again is the time until more of them may
 // be ended, or 0. The lock is held.
-func (d *Desk) makeRoom() (again time.Duration) {
-	next := d.firsts()
+func (ac *Controller) makeRoom() (again time.Duration) {
+	next := ac.firsts()
 	for _, c := range next[:min(len(next), atOnce)] {
-		chosen, wait := d.choose(c, d.shortage(c))
+		chosen, wait := ac.choose(c, ac.shortage(c))
 		for _, other := range chosen {
 			other.ended = c
 			other.end(&IdleError{Connecting: other.phase == connecting})
@@ -115,8 +115,8 @@ type candidate struct {
 
 // choose picks the clients that have to leave so that there is room for a newcomer. If they would not make room,
 // it picks none. again is then the time until they may, or 0 if they never make room. The lock is held.
-func (d *Desk) choose(newcomer *Client, short []*FullError) (chosen []*Client, again time.Duration) {
-	all := d.candidates(newcomer)
+func (ac *Controller) choose(newcomer *Client, short []*FullError) (chosen []*Client, again time.Duration) {
+	all := ac.candidates(newcomer)
 	for _, f := range short {
 		room := f.bound.room()
 		for _, c := range all {
@@ -145,9 +145,9 @@ func (d *Desk) choose(newcomer *Client, short []*FullError) (chosen []*Client, a
 }
 
 // candidates returns the clients that may leave for a newcomer, the first to leave first. The lock is held.
-func (d *Desk) candidates(newcomer *Client) (all []*candidate) {
-	mine := d.by[newcomer.from].connecting
-	for _, c := range d.admitted {
+func (ac *Controller) candidates(newcomer *Client) (all []*candidate) {
+	mine := ac.by[newcomer.from].connecting
+	for _, c := range ac.admitted {
 		o := &candidate{Client: c}
 		switch {
 		case c.ended != nil && c.ended != newcomer && c.ended.phase == waiting:
@@ -156,7 +156,7 @@ func (d *Desk) candidates(newcomer *Client) (all []*candidate) {
 			o.picked = true
 		case c.phase == connecting:
 			// An address that has more clients in this phase does not end those of others.
-			if o.crowd = d.by[c.from].connecting; o.crowd < mine {
+			if o.crowd = ac.by[c.from].connecting; o.crowd < mine {
 				continue
 			}
 			o.rest = Silence - c.waited()

@@ -27,15 +27,15 @@ var ErrCrowded = errors.New("it sent no hello, and too many others have connecte
 
 // makeRoomForSilent makes the oldest client of the address with most silent clients leave, if there are too
 // many. The lock is held.
-func (d *Desk) makeRoomForSilent() {
-	if len(d.silent) < d.maxSilent {
+func (ac *Controller) makeRoomForSilent() {
+	if len(ac.silent) < ac.maxSilent {
 		return
 	}
-	_, most := count(d.silent)
-	i := slices.IndexFunc(d.silent, func(c *Client) bool { return c.from == most })
-	d.silent[i].end(ErrCrowded)
-	d.silent[i].phase = greeted
-	d.silent = slices.Delete(d.silent, i, i+1)
+	_, most := count(ac.silent)
+	i := slices.IndexFunc(ac.silent, func(c *Client) bool { return c.from == most })
+	ac.silent[i].end(ErrCrowded)
+	ac.silent[i].phase = greeted
+	ac.silent = slices.Delete(ac.silent, i, i+1)
 }
 
 // count counts clients by their addresses. most is the address with most, the first of several.
@@ -59,11 +59,11 @@ func (c *Client) Hello(limit time.Duration, hello func(context.Context) error) e
 	ctx, stop := context.WithTimeout(c.ctx, min(limit, HelloLimit))
 	defer stop()
 	err := hello(ctx)
-	d := c.desk
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	ac := c.controller
+	ac.mu.Lock()
+	defer ac.mu.Unlock()
 	if c.phase == silent {
-		d.silent = without(d.silent, c)
+		ac.silent = without(ac.silent, c)
 		c.phase = greeted
 	}
 	return err

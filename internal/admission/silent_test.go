@@ -13,11 +13,11 @@ import (
 // TestSilentClientsMakeRoom checks that one silent client too many replaces the oldest of the address that has
 // most, and no other. A client that says hello makes room.
 func TestSilentClientsMakeRoom(t *testing.T) {
-	d := New(Limits{})
-	d.maxSilent = 10
+	ac := New(Limits{})
+	ac.maxSilent = 10
 	var all []*Client
 	come := func(from netip.Addr) {
-		all = append(all, d.enter(t.Context(), &net.TCPAddr{}, &net.TCPAddr{IP: from.AsSlice()}))
+		all = append(all, ac.enter(t.Context(), &net.TCPAddr{}, &net.TCPAddr{IP: from.AsSlice()}))
 	}
 	greet := func(c *Client) { _ = c.Hello(time.Hour, func(context.Context) error { return nil }) }
 	dropped := func(want ...int) {
@@ -56,8 +56,8 @@ func TestSilentClientsMakeRoom(t *testing.T) {
 		greet(c)
 		c.Leave()
 	}
-	if len(d.silent) != 0 {
-		t.Errorf("%d clients are still silent", len(d.silent))
+	if len(ac.silent) != 0 {
+		t.Errorf("%d clients are still silent", len(ac.silent))
 	}
 }
 

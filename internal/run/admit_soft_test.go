@@ -122,7 +122,7 @@ func TestMemoryCountsUntilAllIsFreed(t *testing.T) {
 			var s *server
 			freed := make(chan admission.Usage, 1)
 			s = oneJob(t, job.SideFunc(func(job.Session) (job.Endpoint, error) {
-				return closing{sized{bytes: 5 << 20}, fails, func() { freed <- s.desk.Usage() }}, nil
+				return closing{sized{bytes: 5 << 20}, fails, func() { freed <- s.admission.Usage() }}, nil
 			}))
 			l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{})
 			if err != nil {
@@ -138,7 +138,7 @@ func TestMemoryCountsUntilAllIsFreed(t *testing.T) {
 			if used := testkit.Receive(t, freed, "end of the client"); used.Clients != 1 || used.Memory < 5<<20 {
 				t.Errorf("when the Endpoint was freed: %+v", used)
 			}
-			testkit.Until(t, "end of the client's place", func() bool { return s.desk.Usage() == admission.Usage{} })
+			testkit.Until(t, "end of the client's place", func() bool { return s.admission.Usage() == admission.Usage{} })
 			stop()
 			if err := testkit.Receive(t, served, "end of the server"); err != nil {
 				t.Error(err)

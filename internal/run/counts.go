@@ -25,15 +25,15 @@ type Counts struct {
 	connections atomic.Uint64
 	refused     [numRefusals]atomic.Uint64
 
-	mu     sync.Mutex
-	state  State
-	device *verbs.Device // nil unless it is open
-	port   uint8
-	check  func() error    // whether clients can connect to the device
-	desk   *admission.Desk // nil before Serve listens
-	limits admission.Limits
-	tls    *certificates // nil without --tls
-	jobs   map[string]*JobCount
+	mu        sync.Mutex
+	state     State
+	device    *verbs.Device // nil unless it is open
+	port      uint8
+	check     func() error          // whether clients can connect to the device
+	admission *admission.Controller // nil before Serve listens
+	limits    admission.Limits
+	tls       *certificates // nil without --tls
+	jobs      map[string]*JobCount
 }
 
 // State is whether a server takes clients.
@@ -89,8 +89,8 @@ func (c *Counts) Snapshot() Snapshot {
 	for why := range s.Refused {
 		s.Refused[why] = c.refused[why].Load()
 	}
-	if c.desk != nil {
-		u := c.desk.Usage()
+	if c.admission != nil {
+		u := c.admission.Usage()
 		s.Clients, s.Memory = u.Clients, u.Memory
 	}
 	if c.tls != nil {
@@ -117,11 +117,11 @@ func (c *Counts) use(dev *verbs.Device, port uint8, check func() error) {
 	c.device, c.port, c.check = dev, port, check
 }
 
-// admit sets the desk whose usage a Snapshot has.
-func (c *Counts) admit(desk *admission.Desk, limits admission.Limits) {
+// admit sets the controller whose usage a Snapshot has.
+func (c *Counts) admit(controller *admission.Controller, limits admission.Limits) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.desk, c.limits = desk, limits
+	c.admission, c.limits = controller, limits
 }
 
 // secure sets the certificates whose validity a Snapshot has.

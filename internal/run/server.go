@@ -113,15 +113,15 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		o.Counts.secure(secured)
 		go secured.watch(ctx, o.Hangup)
 	}
-	desk := admission.New(limits)
-	desk.Freed = new(budget.Reclaimer).Freed
-	o.Counts.admit(desk, limits)
+	controller := admission.New(limits)
+	controller.Freed = new(budget.Reclaimer).Freed
+	o.Counts.admit(controller, limits)
 	o.Counts.enter(Serving)
 	if err := systemd.Notify(systemd.Ready); err != nil {
 		return err
 	}
 	defer o.Counts.enter(Stopping)
-	s := &server{ServerOptions: o, dev: dev, all: all, live: live, desk: desk}
+	s := &server{ServerOptions: o, dev: dev, all: all, live: live, admission: controller}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -138,10 +138,10 @@ func configure(endpoint job.Endpoint, cfg *rc.Config) {
 
 type server struct {
 	ServerOptions
-	dev  *verbs.Device
-	all  *slog.Logger // without a "who", for each client's own
-	live *report.Live // for the pages of --http; nil without
-	desk *admission.Desk
+	dev       *verbs.Device
+	all       *slog.Logger // without a "who", for each client's own
+	live      *report.Live // for the pages of --http; nil without
+	admission *admission.Controller
 
 	strangers event.Sample // whose failures are logged
 }
@@ -159,7 +159,7 @@ type comer struct {
 
 // accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
 func (s *server) accept(ctx context.Context, l *rc.Listener, clients *sync.WaitGroup, serve func(*comer)) error {
-	return admission.Serve(ctx, s.desk, clients, l.Accept, func(c *admission.Client, in *rc.Incoming) {
+	return admission.Serve(ctx, s.admission, clients, l.Accept, func(c *admission.Client, in *rc.Incoming) {
 		serve(&comer{Incoming: in, Client: c, who: fmt.Sprintf("server/%d", c.Number), at: time.Now()})
 	})
 }

@@ -46,7 +46,7 @@ func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.
 	_ = l.Close() // the listener has failed, or Serve closes it again
 	// If systemd does not get this, the stop has its TimeoutStopSec, as of a program that reports nothing.
 	_ = systemd.Notify(systemd.Stopping(s.Grace + 2*cutLimit))
-	if n := s.desk.Usage().Clients; n > 0 && s.Grace > 0 && ctx.Err() != nil {
+	if n := s.admission.Usage().Clients; n > 0 && s.Grace > 0 && ctx.Err() != nil {
 		clients := "1 client has"
 		if n > 1 {
 			clients = fmt.Sprintf("%d clients have", n)
@@ -67,7 +67,7 @@ func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.
 	case <-ended:
 		return nil
 	case <-time.After(cutLimit):
-		n := s.desk.Usage().Clients
+		n := s.admission.Usage().Clients
 		return errors.Errorf("%d clients did not end within %v after their jobs were stopped; try: dmesg, for errors of the device", n, cutLimit)
 	}
 }

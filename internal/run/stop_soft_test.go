@@ -53,5 +53,5 @@ func oneJob(t *testing.T, side job.Side) *server {
 	o := ServerOptions{Options: Options{IBPort: 1, Timeout: testkit.Limit, Logger: log}, MaxClients: 1, Counts: new(Counts),
 		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": side}}}
 	o.Counts.expect(o.does())
-	return &server{ServerOptions: o, dev: testdevice.Open(t), all: log, desk: admission.New(o.limits(0))}
+	return &server{ServerOptions: o, dev: testdevice.Open(t), all: log, admission: admission.New(o.limits(0))}
 }
