@@ -44,7 +44,7 @@ type Listener struct {
 	cancel context.CancelCauseFunc
 
 	admission *admission.Controller
-	backlog   chan *comer
+	backlog   chan *pending
 	peers     sync.WaitGroup
 	ended     chan struct{} // closed when everything is freed
 	strangers event.Sample  // whose failures are logged
@@ -89,7 +89,7 @@ func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*L
 		backlog = defaultBacklog
 	}
 	l := &Listener{cfg: cfg, rc: tcp, addr: &Addr{Host: tcp.Addr().String()}, deadline: make(chan struct{}), ended: make(chan struct{}),
-		admission: newController(cfg, backlog), backlog: make(chan *comer, backlog)}
+		admission: newController(cfg, backlog), backlog: make(chan *pending, backlog)}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	stopEvents := dev.Subscribe(func(e verbs.AsyncEvent) {
 		if e.Type == verbs.EventDeviceFatal {

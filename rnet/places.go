@@ -41,8 +41,8 @@ func newController(cfg Config, places int) *admission.Controller {
 // memoryOf returns how many bytes a Conn takes before it is connected: a ring and its queues.
 func memoryOf(cfg Config) int64 { return int64(cfg.Ring) + 256<<10 }
 
-// comer is a Conn in the backlog.
-type comer struct {
+// pending is a Conn in the backlog.
+type pending struct {
 	*Conn
 	taken chan struct{} // closed by Accept
 }
@@ -59,7 +59,7 @@ func (l *Listener) receive(c *admission.Client, in *rc.Incoming) {
 		}
 		return
 	}
-	a := &comer{conn, make(chan struct{})}
+	a := &pending{conn, make(chan struct{})}
 	l.backlog <- a // has room, because it is as long as there are places
 	select {
 	case <-a.taken:

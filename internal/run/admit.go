@@ -36,7 +36,7 @@ func (o *ServerOptions) limits(memory int64) admission.Limits {
 
 // admit takes a place and the memory for a client's job. The returned context ends if the client has
 // to leave for another; its Motion is the client's. The error is jobless.
-func (s *server) admit(ctx context.Context, in *comer, need int64) (context.Context, error) {
+func (s *server) admit(ctx context.Context, in *incoming, need int64) (context.Context, error) {
 	motion := job.NewMotion()
 	ctx, err := in.Admit(ctx, need, motion.Idle)
 	if err != nil {

@@ -162,7 +162,7 @@ func (c *certificates) copies() string {
 }
 
 // allowed refuses a client whose certificate has another name than --tls-allow.
-func (s *server) allowed(in *comer) error {
+func (s *server) allowed(in *incoming) error {
 	if name := in.name(); len(s.TLSAllow) > 0 && !slices.Contains(s.TLSAllow, name) {
 		return errors.Errorf("this server does not serve the certificate %q; try: another one, or rdma_server --tls-allow", name)
 	}
@@ -170,7 +170,7 @@ func (s *server) allowed(in *comer) error {
 }
 
 // name returns the name of the client's certificate, "" without one.
-func (in *comer) name() string {
+func (in *incoming) name() string {
 	if c := in.PeerCertificate(); c != nil {
 		return secure.Name(c)
 	}
@@ -178,7 +178,7 @@ func (in *comer) name() string {
 }
 
 // peer says in a log who the client is.
-func (in *comer) peer() []slog.Attr {
+func (in *incoming) peer() []slog.Attr {
 	attrs := []slog.Attr{slog.String("peer", in.TCP().RemoteAddr().String())}
 	if in.PeerCertificate() != nil {
 		attrs = append(attrs, slog.String("certificate", in.name()))

@@ -146,8 +146,8 @@ type server struct {
 	strangers event.Sample // whose failures are logged
 }
 
-// comer is a client that has connected by TCP.
-type comer struct {
+// incoming is a client that has connected by TCP.
+type incoming struct {
 	*rc.Incoming
 	*admission.Client
 	who       string       // "server/" and its number; "server" with Once
@@ -158,9 +158,9 @@ type comer struct {
 }
 
 // accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
-func (s *server) accept(ctx context.Context, l *rc.Listener, clients *sync.WaitGroup, serve func(*comer)) error {
+func (s *server) accept(ctx context.Context, l *rc.Listener, clients *sync.WaitGroup, serve func(*incoming)) error {
 	return admission.Serve(ctx, s.admission, clients, l.Accept, func(c *admission.Client, in *rc.Incoming) {
-		serve(&comer{Incoming: in, Client: c, who: fmt.Sprintf("server/%d", c.Number), at: time.Now()})
+		serve(&incoming{Incoming: in, Client: c, who: fmt.Sprintf("server/%d", c.Number), at: time.Now()})
 	})
 }
 
@@ -173,7 +173,7 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	defer cut()
 	var clients sync.WaitGroup
 	served := make(chan error, 1) // the result of the one client's job
-	err := s.accept(until, l, &clients, func(in *comer) {
+	err := s.accept(until, l, &clients, func(in *incoming) {
 		in.who = "server"
 		err := s.client(jobs, in)
 		if errors.As(err, new(jobless)) {
@@ -207,7 +207,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	jobs, stop := s.graceful(ctx)
 	defer stop()
 	var done, failed, cut atomic.Int32 // clients; those cut short failed, too
-	err := s.accept(ctx, l, &clients, func(in *comer) {
+	err := s.accept(ctx, l, &clients, func(in *incoming) {
 		err := s.client(jobs, in)
 		if err == nil {
 			done.Add(1)
@@ -230,7 +230,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 }
 
 // failed reports a client that does not end the server.
-func (s *server) failed(in *comer, err error) {
+func (s *server) failed(in *incoming, err error) {
 	s.strangers.Failed(!in.connected, func(omitted ...slog.Attr) {
 		attrs := append(in.ended("failed", slog.String("error", err.Error())), omitted...)
 		event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", in.who)), "client failed", attrs...)
@@ -238,12 +238,12 @@ func (s *server) failed(in *comer, err error) {
 }
 
 // accepted reports a client's connection, when its first message has come.
-func (in *comer) accepted(log *slog.Logger) {
+func (in *incoming) accepted(log *slog.Logger) {
 	event.ClientAccepted.LogPast(in.at, slog.LevelInfo, log, "client connected by TCP", in.peer()...)
 }
 
 // ended returns the attributes of the event that ends a client: its line in a summary.
-func (in *comer) ended(outcome string, more ...slog.Attr) []slog.Attr {
+func (in *incoming) ended(outcome string, more ...slog.Attr) []slog.Attr {
 	attrs := in.peer()
 	if in.job != "" {
 		attrs = append(attrs, slog.String("job", in.job))
@@ -273,7 +273,7 @@ func cutShortIf(jobs context.Context, err error) error {
 }
 
 // client serves one client from the hello to the end. jobs is the context of the server's jobs.
-func (s *server) client(jobs context.Context, in *comer) (err error) {
+func (s *server) client(jobs context.Context, in *incoming) (err error) {
 	s.Counts.connections.Add(1)
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
 	shown := s.live.Begin(in.who, in.TCP().RemoteAddr().String())
@@ -332,7 +332,7 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 // without a hello, this server's own choices stand for it, and greet waits for the first byte: in all
 // those formats the client writes at once. Until greet returns the client has no place. After an
 // error the endpoint may be nil.
-func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint job.Endpoint, err error) {
+func (s *server) greet(in *incoming, record *giveRecord) (hello oob.Hello, endpoint job.Endpoint, err error) {
 	err = in.Client.Hello(s.Timeout, func(ctx context.Context) (err error) {
 		if s.Native() {
 			if hello, err = in.Incoming.Hello(ctx); err == nil {
