@@ -42,16 +42,16 @@ type Live struct {
 
 // Client is a client of the server.
 type Client struct {
-	live    *Live
-	who     string
-	keeper  *trace.Keeper
-	claimed []address   // the queue pairs that are not connected yet; under the keeper's lock
-	owned   []address   // those that are; under live.wire.mu
-	packets Collector   // under live.wire.mu
-	full    atomic.Bool // no more packets are kept
-	omitted atomic.Int64
-	state   clientState // under live.mu
-	over    bool
+	live     *Live
+	who      string
+	recorder *trace.Recorder
+	claimed  []address   // the queue pairs that are not connected yet; under the recorder's lock
+	owned    []address   // those that are; under live.wire.mu
+	packets  Collector   // under live.wire.mu
+	full     atomic.Bool // no more packets are kept
+	omitted  atomic.Int64
+	state    clientState // under live.mu
+	over     bool
 }
 
 // clientState is what a page shows of a client in addition to its events.
@@ -71,13 +71,13 @@ func (l *Live) Begin(who, peer string) *Client {
 	if l == nil {
 		return nil
 	}
-	c := &Client{live: l, who: who, keeper: trace.NewKeeper(trace.EndServer, keptPerClient), state: clientState{Who: who, Peer: peer, State: "running"}}
-	c.keeper.Watch(c.own)
+	c := &Client{live: l, who: who, recorder: trace.NewRecorder(trace.EndServer, keptPerClient), state: clientState{Who: who, Peer: peer, State: "running"}}
+	c.recorder.Watch(c.own)
 	return c
 }
 
 // Handler returns the handler that the client's events go to.
-func (c *Client) Handler() slog.Handler { return c.keeper }
+func (c *Client) Handler() slog.Handler { return c.recorder }
 
 // Job says which job the client has chosen; "" is none. If too many jobs are shown, the oldest that is over is
 // forgotten. If none is over, the client is not shown.
@@ -147,7 +147,7 @@ func (l *Live) forgetOldest() bool {
 
 // drop frees what is kept of a client. Its goroutines may still log, and a page may still name it.
 func (c *Client) drop() {
-	c.keeper.Discard()
+	c.recorder.Discard()
 	c.live.wire.release(c)
 }
 
@@ -244,7 +244,7 @@ func (p *page) newsOf(s shown, draw bool) *news {
 	if draw {
 		n.Drawing = h.draw(s)
 	}
-	n.Events, h.events = s.keeper.Since(h.events) // has the events that the packets belong to
+	n.Events, h.events = s.recorder.Since(h.events) // has the events that the packets belong to
 	if n.State == "" && len(n.Events) == 0 && n.Drawing == nil {
 		return nil
 	}

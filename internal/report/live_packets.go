@@ -152,7 +152,7 @@ func (c *Client) seen() *Collector {
 func (c *Client) draw(packets *Collector) *drawing {
 	c.live.drawing.Lock()
 	defer c.live.drawing.Unlock()
-	events, _, err := c.keeper.Events()
+	events, _, err := c.recorder.Events()
 	if err != nil {
 		return nil
 	}

@@ -22,13 +22,13 @@ import (
 
 // recording is a record that is being made. A nil one does nothing.
 type recording struct {
-	file    string              // "" if no file is written
-	page    string              // the report's; "" if none is written
-	packets *report.Collector   // of a soft device, for the report; nil if there are none
-	ladder  func(*trace.Record) // nil if none is drawn
-	header  trace.Header
-	keeper  *trace.Keeper
-	fetched *trace.Fetched
+	file     string              // "" if no file is written
+	page     string              // the report's; "" if none is written
+	packets  *report.Collector   // of a soft device, for the report; nil if there are none
+	ladder   func(*trace.Record) // nil if none is drawn
+	header   trace.Header
+	recorder *trace.Recorder
+	fetched  *trace.Fetched
 }
 
 // record begins the record that o.Record, o.Report or o.Ladder needs: from here on o.Logger also
@@ -53,10 +53,10 @@ func (o *ClientOptions) record() (*recording, error) {
 	host, _ := os.Hostname() // a host without a name has ""
 	r := &recording{
 		file: files[0], page: files[1], ladder: o.Ladder,
-		keeper: trace.NewKeeper(trace.EndClient, trace.KeptByClient),
-		header: trace.Header{Job: o.Job.Name, Client: trace.Part{Program: o.Program, Host: host}},
+		recorder: trace.NewRecorder(trace.EndClient, trace.KeptByClient),
+		header:   trace.Header{Job: o.Job.Name, Client: trace.Part{Program: o.Program, Host: host}},
 	}
-	o.Logger = slog.New(slog.NewMultiHandler(o.Logger.Handler(), r.keeper))
+	o.Logger = slog.New(slog.NewMultiHandler(o.Logger.Handler(), r.recorder))
 	return r, nil
 }
 
@@ -84,7 +84,7 @@ func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
 		limited, cancel := endWith(limited, ctx)
 		defer cancel()
 		var err error
-		if r.fetched, err = trace.Fetch(limited, tcp, r.keeper); err != nil {
+		if r.fetched, err = trace.Fetch(limited, tcp, r.recorder); err != nil {
 			r.header.Server.Why = "it could not be fetched: " + err.Error()
 		}
 		return nil // the job succeeded: the record says what is missing
@@ -166,7 +166,7 @@ func (r *recording) finish(err error) (*trace.Record, error) {
 	if r.fetched == nil && r.header.Server.Why == "" {
 		r.header.Server.Why = "the run failed before it could be fetched"
 	}
-	return trace.NewRecord(r.header, r.keeper, r.fetched)
+	return trace.NewRecord(r.header, r.recorder, r.fetched)
 }
 
 // failedEnd returns the end at which a client's run failed, "" if that is not known.
@@ -183,20 +183,20 @@ func failedEnd(err error) string {
 // giveRecord is the server's side: it keeps the events of one client from the accept on,
 // and gives them to the client if it asks.
 type giveRecord struct {
-	keeper *trace.Keeper
-	part   trace.Part
-	log    *slog.Logger // with the keeper
-	wanted bool         // by the client's hello
+	recorder *trace.Recorder
+	part     trace.Part
+	log      *slog.Logger // with the recorder
+	wanted   bool         // by the client's hello
 }
 
 // keep makes a Logger for one client that also keeps its events, and shows them if shown is not nil.
 func (s *server) keep(who string, shown *report.Client) *giveRecord {
 	host, _ := os.Hostname() // a host without a name has ""
 	g := &giveRecord{
-		keeper: trace.NewKeeper(trace.EndServer, trace.KeptByServer),
-		part:   trace.Part{Program: s.Program, Host: host, Device: s.dev.Name()},
+		recorder: trace.NewRecorder(trace.EndServer, trace.KeptByServer),
+		part:     trace.Part{Program: s.Program, Host: host, Device: s.dev.Name()},
 	}
-	handlers := []slog.Handler{s.all.Handler(), g.keeper}
+	handlers := []slog.Handler{s.all.Handler(), g.recorder}
 	if shown != nil {
 		handlers = append(handlers, shown.Handler())
 	}
@@ -207,7 +207,7 @@ func (s *server) keep(who string, shown *report.Client) *giveRecord {
 // asked drops the events if the client's hello does not ask for them.
 func (g *giveRecord) asked(hello oob.Hello) {
 	if g.wanted = hello.Params[trace.Param] == trace.ParamValue; !g.wanted {
-		g.keeper.Discard()
+		g.recorder.Discard()
 	}
 }
 
@@ -219,7 +219,7 @@ func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
 	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
 		limited, cancel := endWith(limited, ctx)
 		defer cancel()
-		if err := trace.Give(limited, tcp, g.keeper, g.part); err != nil {
+		if err := trace.Give(limited, tcp, g.recorder, g.part); err != nil {
 			event.RecordFailed.LogAt(slog.LevelWarn, g.log, "the client did not take its record", slog.String("error", err.Error()))
 		}
 		return nil // the job succeeded

@@ -59,7 +59,7 @@ type Fetched struct {
 
 // Fetch fetches the server's part of a record from a server that calls Give. Whatever the
 // server sends, Fetch takes a few MiB and ctx's time at most.
-func Fetch(ctx context.Context, tcp Notes, client *Keeper) (*Fetched, error) {
+func Fetch(ctx context.Context, tcp Notes, client *Recorder) (*Fetched, error) {
 	f := &Fetched{}
 	var err error
 	if f.Clock, err = measureClock(ctx, tcp, client.Now); err != nil {
@@ -118,9 +118,9 @@ func (f *Fetched) parse(text []byte) error {
 	return nil
 }
 
-// Give answers a client that calls Fetch. It adds to part what the Keeper knows. A client
+// Give answers a client that calls Fetch. It adds to part what the Recorder knows. A client
 // gets the part once, and uses ctx's time at most.
-func Give(ctx context.Context, tcp Notes, server *Keeper, part Part) error {
+func Give(ctx context.Context, tcp Notes, server *Recorder, part Part) error {
 	for range maxQuestions {
 		n, err := tcp.RecvNote(ctx, "")
 		switch {
@@ -140,7 +140,7 @@ func Give(ctx context.Context, tcp Notes, server *Keeper, part Part) error {
 	return errors.Errorf("the client asked for the time %d times and not for the record", maxQuestions)
 }
 
-func givePart(ctx context.Context, tcp Notes, server *Keeper, part Part) error {
+func givePart(ctx context.Context, tcp Notes, server *Recorder, part Part) error {
 	lines, dropped := server.lines()
 	part.Present, part.Events, part.Dropped = true, len(lines), dropped
 	text, err := json.Marshal(part)

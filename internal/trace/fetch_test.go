@@ -28,9 +28,9 @@ func pipe(t *testing.T) (client, server *oob.Conn) {
 	return client, server
 }
 
-// keeperAhead is a server's whose clock is ahead.
-func keeperAhead(by time.Duration, limit int) *Keeper {
-	k := NewKeeper(EndServer, limit)
+// recorderAhead is a server's whose clock is ahead.
+func recorderAhead(by time.Duration, limit int) *Recorder {
+	k := NewRecorder(EndServer, limit)
 	k.wall = k.wall.Add(by)
 	return k
 }
@@ -39,7 +39,7 @@ func keeperAhead(by time.Duration, limit int) *Keeper {
 func TestFetch(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -56 * 365 * 24 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			ck, sk := NewKeeper(EndClient, KeptByClient), keeperAhead(ahead, KeptByServer)
+			ck, sk := NewRecorder(EndClient, KeptByClient), recorderAhead(ahead, KeptByServer)
 			c, s := slog.New(ck).With("who", "client"), slog.New(sk).With("who", "server/3")
 			const rounds = 2000 // several notes' worth of them
 			for i := range rounds {
@@ -217,7 +217,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 					received += len(n.Data)
 					return n, nil
 				},
-			}, NewKeeper(EndClient, KeptByClient))
+			}, NewRecorder(EndClient, KeptByClient))
 			if err == nil || !strings.Contains(err.Error(), test.want) || fetched != nil {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -251,7 +251,7 @@ func TestFetchFromASilentServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := Fetch(ctx, client, NewKeeper(EndClient, KeptByClient))
+		_, err := Fetch(ctx, client, NewRecorder(EndClient, KeptByClient))
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 5*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
@@ -260,7 +260,7 @@ func TestFetchFromASilentServer(t *testing.T) {
 
 // A client can ask the server for the time, a limited number of times, and for its part, once.
 func TestGiveToAHostileClient(t *testing.T) {
-	k := NewKeeper(EndServer, KeptByServer)
+	k := NewRecorder(EndServer, KeptByServer)
 	slog.New(k).Info("m", "event", "e")
 	for name, test := range map[string]struct {
 		ask  []oob.Note
@@ -295,16 +295,16 @@ func repeat(n oob.Note, times int) (notes []oob.Note) {
 	return notes
 }
 
-// A client accepts the part of a full Keeper.
+// A client accepts the part of a full Recorder.
 func TestFullHalfIsTaken(t *testing.T) {
-	sk := NewKeeper(EndServer, KeptByServer)
+	sk := NewRecorder(EndServer, KeptByServer)
 	log := slog.New(sk)
 	for range 2 * KeptByServer / 1000 {
 		log.Info(strings.Repeat("\x01", 200), "event", "e") // six bytes each in JSON
 	}
 	client, server := pipe(t)
 	go Give(testkit.Context(t), server, sk, Part{})
-	fetched, err := Fetch(testkit.Context(t), client, NewKeeper(EndClient, KeptByClient))
+	fetched, err := Fetch(testkit.Context(t), client, NewRecorder(EndClient, KeptByClient))
 	if err != nil || fetched.Part.Dropped == 0 {
 		t.Errorf("%v, %+v", err, fetched)
 	}

@@ -193,7 +193,7 @@ func TestLadderIsBounded(t *testing.T) {
 
 // TestLadderOfALongRun checks that a ladder says how many events its record had no space for.
 func TestLadderOfALongRun(t *testing.T) {
-	kept := NewKeeper(EndClient, 2000)
+	kept := NewRecorder(EndClient, 2000)
 	for n := range 100 {
 		slog.New(kept).Info(strconv.Itoa(n), "event", "qp.transition")
 	}

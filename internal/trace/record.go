@@ -201,7 +201,7 @@ func (r *Record) WriteTo(w io.Writer) (int64, error) {
 
 // NewRecord makes a record of a client's events and the server's part. h needs Job, Error and the known
 // fields of both ends. If fetched is nil, h.Server.Why has the reason.
-func NewRecord(h Header, client *Keeper, fetched *Fetched) (*Record, error) {
+func NewRecord(h Header, client *Recorder, fetched *Fetched) (*Record, error) {
 	h.Schema, h.Version, h.Done = Schema, Version, h.Error == ""
 	events, dropped, err := client.Events()
 	if err != nil {

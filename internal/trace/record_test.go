@@ -49,7 +49,7 @@ func everyKind() []slog.Attr {
 
 func testRecord(t *testing.T) *Record {
 	t.Helper()
-	k := NewKeeper(EndClient, 1<<20)
+	k := NewRecorder(EndClient, 1<<20)
 	log := slog.New(k).With("who", "client")
 	log.LogAttrs(context.Background(), slog.LevelInfo, "every kind", append([]slog.Attr{slog.String("event", "test"), slog.String("verb", "ibv_post_send"), slog.String("path", "data")}, everyKind()...)...)
 	log.Debug("kept, whatever is narrated", "event", "wr.dump")
@@ -115,11 +115,11 @@ func TestTimesAreOfOneLength(t *testing.T) {
 	}
 }
 
-// The Keeper obeys the rules of log/slog's handlers.
-func TestKeeperIsAHandler(t *testing.T) {
-	var k *Keeper
+// The Recorder obeys the rules of log/slog's handlers.
+func TestRecorderIsAHandler(t *testing.T) {
+	var k *Recorder
 	slogtest.Run(t, func(*testing.T) slog.Handler {
-		k = NewKeeper(EndClient, 1<<20)
+		k = NewRecorder(EndClient, 1<<20)
 		return k
 	}, func(t *testing.T) map[string]any {
 		lines, _ := k.lines()
@@ -141,10 +141,10 @@ func TestKeeperIsAHandler(t *testing.T) {
 	})
 }
 
-// Past its limit a Keeper has the beginning and the end, and says what it lacks.
-func TestKeeperIsBounded(t *testing.T) {
+// Past its limit a Recorder has the beginning and the end, and says what it lacks.
+func TestRecorderIsBounded(t *testing.T) {
 	const limit = 10_000
-	k := NewKeeper(EndServer, limit)
+	k := NewRecorder(EndServer, limit)
 	log := slog.New(k)
 	const logged = 1000
 	for i := range logged {
@@ -192,7 +192,7 @@ func TestKeeperIsBounded(t *testing.T) {
 
 // A text that is too long is cut; so is, without its attributes, an event that is.
 func TestLongEvent(t *testing.T) {
-	k := NewKeeper(EndClient, 100<<20)
+	k := NewRecorder(EndClient, 100<<20)
 	log := slog.New(k)
 	log.Info(strings.Repeat("ü", maxText), "event", "e", "text", strings.Repeat("a\xff", maxText/2), "short", strings.Repeat("x", maxText))
 	var many []any
@@ -213,11 +213,11 @@ func TestLongEvent(t *testing.T) {
 	}
 }
 
-// A clock that is set during the run does not shift what follows: the Keeper
+// A clock that is set during the run does not shift what follows: the Recorder
 // counts from its beginning by the monotonic clock.
-func TestKeeperTime(t *testing.T) {
+func TestRecorderTime(t *testing.T) {
 	began := time.Now()
-	k := NewKeeper(EndClient, 1<<20)
+	k := NewRecorder(EndClient, 1<<20)
 	before := k.Now()
 	slog.New(k).Info("m", "event", "e")
 	after := k.Now()
@@ -349,13 +349,13 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-// FuzzKeeper checks that the line of any record can be read.
-func FuzzKeeper(f *testing.F) {
+// FuzzRecorder checks that the line of any record can be read.
+func FuzzRecorder(f *testing.F) {
 	f.Add("message", "key", "value", "group", 5.5, uint64(7))
 	f.Add("", "who", "", "", math.Inf(1), uint64(math.MaxUint64))
 	f.Add("\xff", "event", "\x00", "a_ns", math.Copysign(0, -1), uint64(1))
 	f.Fuzz(func(t *testing.T, msg, key, value, group string, number float64, big uint64) {
-		k := NewKeeper(EndServer, 100<<20)
+		k := NewRecorder(EndServer, 100<<20)
 		slog.New(k).With(key, value).WithGroup(group).Info(msg, key, number, value, big, slog.Group(group, key, big))
 		slog.New(k).Info(msg, key, value, value, number, slog.Group(group, key, big))
 		events, _, err := k.Events()
