@@ -95,7 +95,7 @@ type keepAlive struct {
 	timer   *time.Timer // nil: no probes
 	seen    bool        // something has completed since the last tick
 	sent    int         // number of probes
-	probing bool        // a probe or another request is on its way, and the tender waits for it
+	probing bool        // a probe or another request is on its way, and the progress goroutine waits for it
 }
 
 // keepAlive starts the timer, unless Config.KeepAlive forbids it.
@@ -105,7 +105,7 @@ func (c *Conn) keepAlive() {
 	}
 }
 
-// tick has the tender wait for a completion if there was none since the last tick: that of a request
+// tick has the progress goroutine wait for a completion if there was none since the last tick: that of a request
 // which is on its way, or that of a probe.
 func (c *Conn) tick() {
 	c.turn.Lock()
@@ -120,7 +120,7 @@ func (c *Conn) tick() {
 			c.alive.sent++
 			c.post(1)
 		}
-		c.tend()
+		c.ensureProgress()
 	}
 	c.alive.seen = false
 	c.alive.timer.Reset(c.cfg.KeepAlive)

@@ -53,14 +53,14 @@ type Conn struct {
 	alive                       keepAlive
 
 	// See wait.go.
-	reader, writer, flusher, closer, tender waiter
-	waiters                                 [5]*waiter // these five
+	reader, writer, flusher, closer, background waiter
+	waiters                                     [5]*waiter // these five
 
-	// See tend.go.
-	tending  bool // its goroutine runs
-	watch    *time.Timer
-	watching bool   // the timer runs
-	watched  uint64 // flow.posted at its last look
+	// See progress.go.
+	progressing bool // its goroutine runs
+	watch       *time.Timer
+	watching    bool   // the timer runs
+	watched     uint64 // flow.posted at its last look
 
 	// Reused, so that nothing is allocated per message.
 	wrs   [runPackets]verbs.SendWR
@@ -85,8 +85,8 @@ func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
 // init makes the mutex, the waiters and the timer.
 func (c *Conn) init() {
 	c.turn = c.completions.Turn()
-	c.reader, c.writer, c.flusher, c.closer, c.tender = newWaiter(c.readReady), newWaiter(c.writeReady), newWaiter(c.flushReady), newWaiter(c.closeReady), newWaiter(func() (bool, error) { return c.tended(), nil })
-	c.waiters = [5]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer, &c.tender}
+	c.reader, c.writer, c.flusher, c.closer, c.background = newWaiter(c.readReady), newWaiter(c.writeReady), newWaiter(c.flushReady), newWaiter(c.closeReady), newWaiter(func() (bool, error) { return c.progresses(), nil })
+	c.waiters = [5]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer, &c.background}
 	c.watch = c.newWatch()
 }
 
@@ -103,7 +103,7 @@ func (c *Conn) open() {
 		c.turn.Lock()
 		defer c.turn.Unlock()
 		c.gone = true
-		c.tend()
+		c.ensureProgress()
 	})
 	c.completions.Handle(c.take)
 	c.turn.Lock()

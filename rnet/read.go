@@ -163,6 +163,6 @@ func (c *Conn) CloseRead() error {
 	c.dropUnread()
 	c.control()
 	c.turn.Wake(c.reader.Waiter)
-	c.tend()
+	c.ensureProgress()
 	return nil
 }

@@ -41,7 +41,7 @@ func newWaiter(ready func() (bool, error)) waiter {
 func (c *Conn) await(w *waiter) error {
 	for {
 		if ok, err := w.ready(); ok || err != nil {
-			c.tend()
+			c.ensureProgress()
 			return err
 		}
 		c.poll(w)

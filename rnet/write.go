@@ -213,7 +213,7 @@ const (
 	sendsReserved = 16
 )
 
-// flush posts what can be posted. The tender posts the rest later if nobody else does. The caller
+// flush posts what can be posted. The progress goroutine posts the rest later if nobody else does. The caller
 // holds turn.
 func (c *Conn) flush() {
 	n := 0
@@ -231,7 +231,7 @@ func (c *Conn) flush() {
 	}
 	c.post(n)
 	c.control()
-	c.tend()
+	c.ensureProgress()
 }
 
 // control posts the control message that is due, if any.

@@ -47,41 +47,41 @@ func TestRestLeaves(t *testing.T) {
 	}
 }
 
-// calledTender has no completions. It notes the waits for them, which are the tender's.
-type calledTender struct {
-	tender chan struct{}
-	turn   *turn.Turn
+// calledProgress has no completions. It notes the waits for them, which are the progress goroutine's.
+type calledProgress struct {
+	background chan struct{}
+	turn       *turn.Turn
 }
 
-func (c calledTender) Turn() *turn.Turn      { return c.turn }
-func (calledTender) Handle(func([]verbs.WC)) {}
-func (calledTender) Sweep()                  {}
-func (c calledTender) Await(context.Context, context.Context, *turn.Waiter, func() bool) error {
-	c.tender <- struct{}{}
+func (c calledProgress) Turn() *turn.Turn      { return c.turn }
+func (calledProgress) Handle(func([]verbs.WC)) {}
+func (calledProgress) Sweep()                  {}
+func (c calledProgress) Await(context.Context, context.Context, *turn.Waiter, func() bool) error {
+	c.background <- struct{}{}
 	return nil
 }
 
-// TestSteadyWriterIsNotHeld: small writes that are held leave after a tendDelay, although each comes before
+// TestSteadyWriterIsNotHeld: small writes that are held leave after a progressDelay, although each comes before
 // the one before it has waited for long, and nobody reads at this end.
 func TestSteadyWriterIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		called := calledTender{make(chan struct{}, 1), new(turn.Turn)}
-		c := &Conn{completions: called, rc: new(rc.Conn)} // without a device; the tender is only called
+		called := calledProgress{make(chan struct{}, 1), new(turn.Turn)}
+		c := &Conn{completions: called, rc: new(rc.Conn)} // without a device; the progress goroutine is only called
 		c.init()
-		// steady writes four times per tendDelay. Of each write posted bytes leave at once. It returns when
-		// the tender is called, or the zero time.
+		// steady writes four times per progressDelay. Of each write posted bytes leave at once. It returns when
+		// the progress goroutine is called, or the zero time.
 		steady := func(posted uint64) time.Duration {
 			began := time.Now()
 			for range 100 {
 				c.turn.Lock()
 				c.flow.written += 100
 				c.flow.posted += posted
-				c.tend()
+				c.ensureProgress()
 				c.turn.Unlock()
-				time.Sleep(tendDelay / 4)
+				time.Sleep(progressDelay / 4)
 				synctest.Wait()
 				select {
-				case <-called.tender:
+				case <-called.background:
 					return time.Since(began)
 				default:
 				}
@@ -89,21 +89,21 @@ func TestSteadyWriterIsNotHeld(t *testing.T) {
 			return 0
 		}
 		for range 3 {
-			if at := steady(0); at != tendDelay {
-				t.Errorf("the tender is called after %v of steady writes, want %v", at, tendDelay)
+			if at := steady(0); at != progressDelay {
+				t.Errorf("the progress goroutine is called after %v of steady writes, want %v", at, progressDelay)
 			}
 		}
 		if at := steady(90); at != 0 {
-			t.Errorf("the tender is called after %v, although bytes leave all the time", at)
+			t.Errorf("the progress goroutine is called after %v, although bytes leave all the time", at)
 		}
-		if at := steady(0); at != tendDelay {
-			t.Errorf("the tender is called %v after bytes stopped leaving, want %v", at, tendDelay)
+		if at := steady(0); at != progressDelay {
+			t.Errorf("the progress goroutine is called %v after bytes stopped leaving, want %v", at, progressDelay)
 		}
 	})
 }
 
 // BenchmarkSteadyWriter prints the age of small records when they arrive, at half of them and at most. A
-// record is written four times per tendDelay, and nobody reads at this end.
+// record is written four times per progressDelay, and nobody reads at this end.
 func BenchmarkSteadyWriter(b *testing.B) {
 	from, to := testPair(b, Config{})
 	const size = 100
@@ -112,8 +112,8 @@ func BenchmarkSteadyWriter(b *testing.B) {
 	go func() {
 		record := make([]byte, size)
 		for i := range b.N {
-			for time.Since(begin) < time.Duration(i)*tendDelay/4 {
-				runtime.Gosched() // a sleep would last longer than tendDelay
+			for time.Since(begin) < time.Duration(i)*progressDelay/4 {
+				runtime.Gosched() // a sleep would last longer than progressDelay
 			}
 			binary.LittleEndian.PutUint64(record, uint64(time.Since(begin)))
 			if _, err := from.Write(record); err != nil {
