@@ -11,9 +11,9 @@ import (
 
 const tick = time.Millisecond
 
-// standing is a desk with a goroutine in Stand.
+// standing is a server with a goroutine in Stand.
 type standing struct {
-	*desk
+	*server
 	t    *testing.T
 	by   *customer // hands out parcels while nobody waits
 	over bool
@@ -22,8 +22,8 @@ type standing struct {
 // stand runs test in simulated time. At its end the goroutine in Stand must return.
 func stand(t *testing.T, test func(s *standing)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &standing{desk: newDesk(2), t: t}
-		s.by = &customer{Waiter: NewWaiter(), d: s.desk}
+		s := &standing{server: newServer(2), t: t}
+		s.by = &customer{Waiter: NewWaiter(), d: s.server}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)

@@ -15,8 +15,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// desk hands out parcels. Its work waits for the next ones.
-type desk struct {
+// server hands out parcels. Its work waits for the next ones.
+type server struct {
 	Turn
 	arrived   chan int // for which customer
 	interrupt chan struct{}
@@ -27,12 +27,12 @@ type desk struct {
 
 type customer struct {
 	*Waiter
-	d   *desk
+	d   *server
 	got int // parcels handed out and not taken yet
 }
 
-func newDesk(customers int) *desk {
-	d := &desk{arrived: make(chan int, 1<<16), interrupt: make(chan struct{}, 1)}
+func newServer(customers int) *server {
+	d := &server{arrived: make(chan int, 1<<16), interrupt: make(chan struct{}, 1)}
 	d.Interrupt = func() {
 		select {
 		case d.interrupt <- struct{}{}:
@@ -107,7 +107,7 @@ func TestEveryWaiterIsServed(t *testing.T) {
 	for _, procs := range []int{1, 2, 64} {
 		t.Run(fmt.Sprintf("%d processors", procs), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-			d := newDesk(16)
+			d := newServer(16)
 			var all sync.WaitGroup
 			for n, c := range d.customers {
 				all.Go(func() {
@@ -144,7 +144,7 @@ func TestAnEndNeverWins(t *testing.T) {
 		ownerEnds, silent := i&1 != 0, i&2 != 0
 		t.Run(fmt.Sprintf("owner %v, silent %v", ownerEnds, silent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(2)
+				d := newServer(2)
 				d.silent = silent
 				forever, stop := context.WithCancel(t.Context())
 				worked := make(chan error, 1)
@@ -180,7 +180,7 @@ func TestAnEndNeverWins(t *testing.T) {
 // TestWakeInterruptsTheWorker: what the worker waits for may come from elsewhere.
 func TestWakeInterruptsTheWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(1)
+		d := newServer(1)
 		c := d.customers[0]
 		served := make(chan error, 1)
 		go func() { served <- c.await(t.Context(), context.Background()) }()
@@ -198,7 +198,7 @@ func TestWakeInterruptsTheWorker(t *testing.T) {
 // TestTheTurnIsPassedOn: while somebody waits, somebody works, in the order in which they came.
 func TestTheTurnIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(3)
+		d := newServer(3)
 		served := make(chan int, 3)
 		for n, c := range d.customers {
 			go func() {
@@ -230,7 +230,7 @@ func TestTheTurnIsPassedOn(t *testing.T) {
 }
 
 func TestAwaitAllocatesNothing(t *testing.T) {
-	d := newDesk(1)
+	d := newServer(1)
 	if n := testing.AllocsPerRun(100, func() {
 		d.arrived <- 0
 		if err := d.customers[0].await(t.Context(), context.Background()); err != nil {
