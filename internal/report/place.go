@@ -204,7 +204,7 @@ func (r *Report) completions() map[int]time.Time {
 	done := map[int]time.Time{}
 	for i := range r.record.Events {
 		e := &r.record.Events[i]
-		k := id{e.End, r.poster(e.End, e.Attr("qpn").String()), e.Attr("wr_id").String()}
+		k := id{e.End, r.queuePair(e.End, e.Attr("qpn").String()), e.Attr("wr_id").String()}
 		switch e.Event {
 		case event.SendPosted.Name():
 			if e.Verb == event.SendPosted.Verb() {

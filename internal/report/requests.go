@@ -42,11 +42,11 @@ func (r *Report) number() {
 		case event.RecordGap.Name(), event.OperationsOmitted.Name():
 			over[e.End] = true
 		case event.QPTransition.Name():
-			if p := r.poster(e.End, e.Attr("qpn").String()); p != nil && e.Attr("attr", "SQ_PSN").Kind() == slog.KindString {
+			if p := r.queuePair(e.End, e.Attr("qpn").String()); p != nil && e.Attr("attr", "SQ_PSN").Kind() == slog.KindString {
 				over[p], begun[p] = over[p] || begun[p], true
 			}
 		case event.SendPosted.Name():
-			p := r.poster(e.End, e.Attr("qpn").String())
+			p := r.queuePair(e.End, e.Attr("qpn").String())
 			kind, sends := kinds[strings.TrimPrefix(e.Message, "post ")]
 			if e.Verb != event.SendPosted.Verb() || !sends || p == nil || p.mtu == 0 || over[e.End] || over[p] {
 				continue
@@ -65,9 +65,9 @@ func (r *Report) number() {
 	}
 }
 
-// poster returns the queue pair of an end to which a request was posted: the one that the record
+// queuePair returns the queue pair of an end to which a request was posted: the one that the record
 // names, or the only one. It returns nil if that is not known.
-func (r *Report) poster(end, qpn string) *endpoint {
+func (r *Report) queuePair(end, qpn string) *endpoint {
 	if n, named := number24(qpn); named {
 		return r.endpoints.find(end, n)
 	}

@@ -240,11 +240,11 @@ var srqPostCases = []Case{
 		e.same("the message", x.bytes(0, 64), want)
 	}},
 	{"srq", "8 goroutines post to it while messages arrive", func(e *Env) {
-		const posters, each = 8, 16
-		a, b := e.pair(wiring{srq: true, cap: verbs.QPCap{MaxSendWR: posters * each, MaxRecvWR: posters * each, MaxSendSGE: 1, MaxRecvSGE: 1},
+		const goroutines, each = 8, 16
+		a, b := e.pair(wiring{srq: true, cap: verbs.QPCap{MaxSendWR: goroutines * each, MaxRecvWR: goroutines * each, MaxSendSGE: 1, MaxRecvSGE: 1},
 			tune: func(a, b *verbs.QPAttr) { a.RNRRetry, b.MinRNRTimer = 7, 1 }})
 		var all sync.WaitGroup
-		for p := range posters {
+		for p := range goroutines {
 			all.Go(func() {
 				for i := range each {
 					if err := b.srq.PostRecv([]verbs.RecvWR{{ID: uint64(p*each + i), SGL: b.sge(0, 8)}}); err != nil {
@@ -253,13 +253,13 @@ var srqPostCases = []Case{
 				}
 			})
 		}
-		for range posters * each {
+		for range goroutines * each {
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		}
-		a.sent(posters * each)
+		a.sent(goroutines * each)
 		all.Wait()
 		seen := make(map[uint64]bool)
-		for _, wc := range b.received(posters * each) {
+		for _, wc := range b.received(goroutines * each) {
 			e.success(wc, "a receive")
 			e.check(!seen[wc.ID], "receive %d was used twice", wc.ID)
 			seen[wc.ID] = true

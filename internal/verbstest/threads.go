@@ -19,12 +19,12 @@ import (
 
 var threadCases = []Case{
 	{"threads", "64 post to one queue pair and poll one CQ, 64 wait for receives", func(e *Env) {
-		const posters, each, all = 64, 8, 64 * 8
+		const senders, each, all = 64, 8, 64 * 8
 		a, b := e.pair(wiring{cap: verbs.QPCap{MaxSendWR: 32, MaxRecvWR: all, MaxSendSGE: 1, MaxRecvSGE: 1}, cqDepth: all})
 		b.receives(all, 0, 16)
 		sends, recvs := e.tally(all), e.tally(all)
 		var busy sync.WaitGroup
-		for p := range posters {
+		for p := range senders {
 			busy.Go(func() {
 				next, end := p*each, (p+1)*each
 				var wcs [4]verbs.WC
