@@ -15,7 +15,7 @@
 // wire.go carry them out; session.go keeps the list. snapshot*.go describe what there is;
 // events.go logs what happens, in the form of docs/record.md; tables.go has the transition table
 // and names for the page. code.go has package program write each action in C and in Go. lessons*.go
-// and mistakes.go have the lessons; desk.go has the calls of the page.
+// and mistakes.go have the lessons; sessions.go has the calls of the page.
 //
 // The package is pure Go, without syscall/js: web/engine binds it to JavaScript.
 package workbench

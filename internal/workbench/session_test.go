@@ -188,8 +188,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-func TestDesk(t *testing.T) {
-	d := NewDesk()
+func TestSessions(t *testing.T) {
+	d := NewSessions()
 	ask := func(to any, name string, args ...string) string {
 		t.Helper()
 		var r struct {

@@ -1,5 +1,5 @@
-// The desk: all sessions of a page, and the calls of the page as text in and out. web/engine binds
-// it to JavaScript; web/API.md describes the calls.
+// All sessions of a page, and the calls of the page as text in and out. web/engine binds
+// them to JavaScript; web/API.md describes the calls.
 
 package workbench
 
@@ -13,8 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/workbench/action"
 )
 
-// Desk holds the sessions of a page. It is for one goroutine.
-type Desk struct {
+// Sessions holds the sessions of a page. It is for one goroutine.
+type Sessions struct {
 	sessions map[int]*open
 	last     int
 }
@@ -25,26 +25,26 @@ type open struct {
 	past *Session
 }
 
-// NewDesk returns a desk without sessions.
-func NewDesk() *Desk { return &Desk{sessions: map[int]*open{}} }
+// NewSessions returns the sessions of a page, of which there are none yet.
+func NewSessions() *Sessions { return &Sessions{sessions: map[int]*open{}} }
 
 // calls are what a page can call, with the number of arguments.
 var calls = map[string]struct {
 	args int
-	do   func(d *Desk, args []string) (any, error)
+	do   func(ss *Sessions, args []string) (any, error)
 }{
-	"tables":   {0, func(*Desk, []string) (any, error) { return AllTables(), nil }},
-	"open":     {1, (*Desk).open},
-	"close":    {1, (*Desk).close},
-	"do":       {2, (*Desk).do},
-	"snapshot": {2, (*Desk).snapshot},
-	"back":     {2, (*Desk).back},
-	"peek":     {3, (*Desk).peek},
-	"packet":   {2, (*Desk).packet},
-	"file":     {1, (*Desk).file},
-	"link":     {1, (*Desk).link},
-	"record":   {1, (*Desk).record},
-	"program":  {2, (*Desk).program},
+	"tables":   {0, func(*Sessions, []string) (any, error) { return AllTables(), nil }},
+	"open":     {1, (*Sessions).open},
+	"close":    {1, (*Sessions).close},
+	"do":       {2, (*Sessions).do},
+	"snapshot": {2, (*Sessions).snapshot},
+	"back":     {2, (*Sessions).back},
+	"peek":     {3, (*Sessions).peek},
+	"packet":   {2, (*Sessions).packet},
+	"file":     {1, (*Sessions).file},
+	"link":     {1, (*Sessions).link},
+	"record":   {1, (*Sessions).record},
+	"program":  {2, (*Sessions).program},
 }
 
 // CallNames returns the names of the calls.
@@ -63,7 +63,7 @@ type reply struct {
 
 // Call carries out a call and returns a JSON object with "value" or "error". Arguments are text:
 // numbers in decimal, objects as JSON.
-func (d *Desk) Call(name string, args ...string) (text string) {
+func (ss *Sessions) Call(name string, args ...string) (text string) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			text = marshal(reply{Error: errors.Errorf("the engine failed: %v; this is a bug", broken).Error()})
@@ -76,7 +76,7 @@ func (d *Desk) Call(name string, args ...string) (text string) {
 	case len(args) != c.args:
 		return marshal(reply{Error: errors.Errorf("%s takes %d arguments and got %d", name, c.args, len(args)).Error()})
 	}
-	value, err := c.do(d, args)
+	value, err := c.do(ss, args)
 	if err != nil {
 		return marshal(reply{Error: err.Error()})
 	}
@@ -102,7 +102,7 @@ func integer(text string) (int, error) {
 }
 
 // integers reads the first arguments as numbers, and the first of them as a session.
-func (d *Desk) integers(args []string, n int) (*open, []int, error) {
+func (ss *Sessions) integers(args []string, n int) (*open, []int, error) {
 	var out []int
 	for _, text := range args[:n] {
 		v, err := integer(text)
@@ -111,7 +111,7 @@ func (d *Desk) integers(args []string, n int) (*open, []int, error) {
 		}
 		out = append(out, v)
 	}
-	s, ok := d.sessions[out[0]]
+	s, ok := ss.sessions[out[0]]
 	if !ok {
 		return nil, nil, errors.Errorf("session %d is not open", out[0])
 	}
@@ -127,7 +127,7 @@ type opened struct {
 }
 
 // open opens a session: a Setup, a File or a link.
-func (d *Desk) open(args []string) (any, error) {
+func (ss *Sessions) open(args []string) (any, error) {
 	text := strings.TrimSpace(args[0])
 	var f File
 	if strings.HasPrefix(text, linkPrefix) || strings.Contains(text, `"schema"`) {
@@ -144,21 +144,21 @@ func (d *Desk) open(args []string) (any, error) {
 	if s == nil {
 		return nil, err
 	}
-	d.last++
-	d.sessions[d.last] = &open{Session: s}
-	answer := opened{Session: d.last, Setup: s.Setup(), Snapshot: s.Snapshot(0)}
+	ss.last++
+	ss.sessions[ss.last] = &open{Session: s}
+	answer := opened{Session: ss.last, Setup: s.Setup(), Snapshot: s.Snapshot(0)}
 	if err != nil {
 		answer.Warning = err.Error()
 	}
 	return answer, nil
 }
 
-func (d *Desk) close(args []string) (any, error) {
-	s, n, err := d.integers(args, 1)
+func (ss *Sessions) close(args []string) (any, error) {
+	s, n, err := ss.integers(args, 1)
 	if err != nil {
 		return nil, err
 	}
-	delete(d.sessions, n[0])
+	delete(ss.sessions, n[0])
 	if s.past != nil {
 		if err := s.past.Close(); err != nil {
 			return nil, err
@@ -168,8 +168,8 @@ func (d *Desk) close(args []string) (any, error) {
 }
 
 // do carries out an action and returns what has changed.
-func (d *Desk) do(args []string) (any, error) {
-	s, _, err := d.integers(args, 1)
+func (ss *Sessions) do(args []string) (any, error) {
+	s, _, err := ss.integers(args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +184,8 @@ func (d *Desk) do(args []string) (any, error) {
 	return s.Snapshot(before), nil
 }
 
-func (d *Desk) snapshot(args []string) (any, error) {
-	s, n, err := d.integers(args, 2)
+func (ss *Sessions) snapshot(args []string) (any, error) {
+	s, n, err := ss.integers(args, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +193,8 @@ func (d *Desk) snapshot(args []string) (any, error) {
 }
 
 // back takes actions back: the last n.
-func (d *Desk) back(args []string) (any, error) {
-	s, n, err := d.integers(args, 2)
+func (ss *Sessions) back(args []string) (any, error) {
+	s, n, err := ss.integers(args, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -213,8 +213,8 @@ func (d *Desk) back(args []string) (any, error) {
 }
 
 // peek returns the snapshot after the first n actions. The session itself stays where it is.
-func (d *Desk) peek(args []string) (any, error) {
-	s, n, err := d.integers(args, 3)
+func (ss *Sessions) peek(args []string) (any, error) {
+	s, n, err := ss.integers(args, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -250,32 +250,32 @@ func (s *open) upTo(n int) (*Session, error) {
 	return s.past, nil
 }
 
-func (d *Desk) packet(args []string) (any, error) {
-	s, n, err := d.integers(args, 2)
+func (ss *Sessions) packet(args []string) (any, error) {
+	s, n, err := ss.integers(args, 2)
 	if err != nil {
 		return nil, err
 	}
 	return s.Packet(n[1])
 }
 
-func (d *Desk) file(args []string) (any, error) {
-	s, _, err := d.integers(args, 1)
+func (ss *Sessions) file(args []string) (any, error) {
+	s, _, err := ss.integers(args, 1)
 	if err != nil {
 		return nil, err
 	}
 	return s.File(), nil
 }
 
-func (d *Desk) link(args []string) (any, error) {
-	s, _, err := d.integers(args, 1)
+func (ss *Sessions) link(args []string) (any, error) {
+	s, _, err := ss.integers(args, 1)
 	if err != nil {
 		return nil, err
 	}
 	return s.Link()
 }
 
-func (d *Desk) record(args []string) (any, error) {
-	s, _, err := d.integers(args, 1)
+func (ss *Sessions) record(args []string) (any, error) {
+	s, _, err := ss.integers(args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -283,8 +283,8 @@ func (d *Desk) record(args []string) (any, error) {
 }
 
 // program returns the session as a program: "c" or "go".
-func (d *Desk) program(args []string) (any, error) {
-	s, _, err := d.integers(args, 1)
+func (ss *Sessions) program(args []string) (any, error) {
+	s, _, err := ss.integers(args, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	desk := workbench.NewDesk()
+	sessions := workbench.NewSessions()
 	object := js.Global().Get("Object").New()
 	for _, name := range workbench.CallNames() {
 		object.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -21,7 +21,7 @@ func main() {
 			for i, a := range args {
 				texts[i] = js.Global().Call("String", a).String()
 			}
-			return desk.Call(name, texts...)
+			return sessions.Call(name, texts...)
 		}))
 	}
 	js.Global().Set("rawverbs", object)
