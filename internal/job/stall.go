@@ -17,11 +17,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Motion has the time at which a connection last moved data. [NewMotion] makes it.
+// Motion has the time at which a connection last moved data, and how much the job has moved. [NewMotion] makes it.
 type Motion struct {
 	began time.Time
 	last  atomic.Int64 // nanoseconds from began to the last sign of progress, or to the job's begin
 	ever  atomic.Bool
+	bytes atomic.Int64
 }
 
 // NewMotion returns a Motion that begins now.
@@ -31,6 +32,14 @@ func NewMotion() *Motion { return &Motion{began: time.Now()} }
 // since the Motion or the job began.
 func (m *Motion) Idle() (since time.Duration, moved bool) {
 	return time.Since(m.began) - time.Duration(m.last.Load()), m.ever.Load()
+}
+
+// Bytes returns what the job has reported with Moved; 0 for nil.
+func (m *Motion) Bytes() int64 {
+	if m == nil {
+		return 0
+	}
+	return m.bytes.Load()
 }
 
 func (m *Motion) touch() { m.last.Store(int64(time.Since(m.began))) }
@@ -110,5 +119,13 @@ func Progress(ctx context.Context) {
 		if !m.ever.Load() {
 			m.ever.Store(true)
 		}
+	}
+}
+
+// Moved notes that the job with this context has moved bytes of its data, in either direction. A
+// job calls it as often as it knows more.
+func Moved(ctx context.Context, bytes int64) {
+	if m, ok := ctx.Value(motionKey{}).(*Motion); ok {
+		m.bytes.Add(bytes)
 	}
 }

@@ -37,12 +37,12 @@ func (o *ServerOptions) limits(memory int64) admission.Limits {
 // admit takes a place and the memory for a client's job. The returned context ends if the client has
 // to leave for another; its Motion is the client's. The error is jobless.
 func (s *server) admit(ctx context.Context, in *incoming, need int64) (context.Context, error) {
-	motion := job.NewMotion()
-	ctx, err := in.Admit(ctx, need, motion.Idle)
+	in.motion = job.NewMotion()
+	ctx, err := in.Admit(ctx, need, in.motion.Idle)
 	if err != nil {
 		return nil, s.refused(err)
 	}
-	return job.WithMotion(ctx, motion), nil
+	return job.WithMotion(ctx, in.motion), nil
 }
 
 // refused says why a client got no place, and what to try at the server.

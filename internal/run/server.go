@@ -150,11 +150,11 @@ type server struct {
 type incoming struct {
 	*rc.Incoming
 	*admission.Client
-	who       string       // "server/" and its number; "server" with Once
-	at        time.Time    // when it connected by TCP
-	job       string       // that it has chosen; "" before that
-	moved     atomic.Int64 // bytes of its job
-	connected bool         // its queue pairs were in RTS
+	who       string      // "server/" and its number; "server" with Once
+	at        time.Time   // when it connected by TCP
+	job       string      // that it has chosen; "" before that
+	motion    *job.Motion // of its job; nil before it has a place
+	connected bool        // its queue pairs were in RTS
 }
 
 // accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
@@ -248,7 +248,7 @@ func (in *incoming) ended(outcome string, more ...slog.Attr) []slog.Attr {
 	if in.job != "" {
 		attrs = append(attrs, slog.String("job", in.job))
 	}
-	attrs = append(attrs, slog.String("outcome", outcome), slog.Int64("bytes", in.moved.Load()),
+	attrs = append(attrs, slog.String("outcome", outcome), slog.Int64("bytes", in.motion.Bytes()),
 		slog.Float64("seconds", seconds(time.Since(in.at))))
 	return append(attrs, more...)
 }
@@ -313,7 +313,7 @@ func (s *server) client(jobs context.Context, in *incoming) (err error) {
 		return err
 	}
 	admitted := time.Now()
-	defer func() { s.Counts.finished(hello.Job, admitted, in.moved.Load(), err) }()
+	defer func() { s.Counts.finished(hello.Job, admitted, in.motion.Bytes(), err) }()
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
 		return cutShortIf(jobs, s.joblessIfStranger(ctx, err))
@@ -321,7 +321,7 @@ func (s *server) client(jobs context.Context, in *incoming) (err error) {
 	in.connected = true
 	_ = in.Connected(memory) // if the client has to leave, its context ends the job
 	record.connected(ctx, conn)
-	if err := job.Run(job.CountMoved(ctx, &in.moved), conn, endpoint, s.Timeout); err != nil {
+	if err := job.Run(ctx, conn, endpoint, s.Timeout); err != nil {
 		return cutShortIf(jobs, err)
 	}
 	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", in.ended("succeeded")...)
