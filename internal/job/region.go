@@ -14,21 +14,6 @@ import (
 // RegionName is the name under which a server shares its region.
 const RegionName = "buffer"
 
-// initialText is what a region holds before the client writes to it.
-const initialText = "server-initial"
-
-// OfferRegion allocates a region and shares it with the client, where [PeerRegion] returns it.
-// access says what the client may do.
-func OfferRegion(c *rc.Conn, size int, access verbs.Access) (*verbs.MR, error) {
-	region, err := c.AllocMR("for the client", size, verbs.AccessLocalWrite|access)
-	if err != nil {
-		return nil, err
-	}
-	copy(region.Bytes(), initialText)
-	c.Share(RegionName, region)
-	return region, nil
-}
-
 // PeerRegion returns the region that the server shares. The region must have at least n bytes.
 func PeerRegion(c *rc.Conn, n int) (oob.Region, error) {
 	r, ok := c.PeerRegion(RegionName)

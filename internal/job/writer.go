@@ -1,4 +1,4 @@
-// The client of jobs that WRITE a text.
+// The ends of jobs that WRITE a text.
 
 package job
 
@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Writer WRITEs a text into the region that the server shares by [OfferRegion].
+// Writer WRITEs a text into the region of the server's [Target].
 type Writer struct {
 	Tracer
 	Text string
@@ -57,4 +57,38 @@ func (w *Writer) Write(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (oob.Re
 	wr.SGL, wr.RemoteAddr, wr.RKey = Gather(w.source, len(w.Text)), remote.Addr, remote.RKey
 	_, err = w.Do(ctx, c, wr, "the WRITE's completion")
 	return remote, err
+}
+
+// Target is the server of such a job: it offers the memory that the client writes to.
+type Target struct {
+	Tracer
+	Size   int
+	Region *verbs.MR
+
+	access verbs.Access
+}
+
+// NewTarget returns a Target of the size that the client asks for. access says what the client may do.
+func NewTarget(s Session, access verbs.Access) (Target, error) {
+	size, err := s.AskedSize()
+	return Target{Tracer: Tracer{s.Logger}, Size: size, access: access}, err
+}
+
+// Configure gives the queue pair the access.
+func (t *Target) Configure(cfg *rc.Config) { cfg.Access = t.access }
+
+// Memory returns the bytes of the region.
+func (t *Target) Memory() int64 { return int64(t.Size) }
+
+// initialText is what the region holds before the client writes to it.
+const initialText = "server-initial"
+
+// Prepare allocates the region and shares it with the client, where [PeerRegion] returns it.
+func (t *Target) Prepare(c *rc.Conn) (err error) {
+	if t.Region, err = c.AllocMR("for the client", t.Size, verbs.AccessLocalWrite|t.access); err != nil {
+		return err
+	}
+	copy(t.Region.Bytes(), initialText)
+	c.Share(RegionName, t.Region)
+	return nil
 }

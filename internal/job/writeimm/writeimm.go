@@ -52,23 +52,15 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 
 // server is the server's endpoint. It offers memory, and posts one receive without memory: the
 // WRITE names the place of the data, and only the immediate needs the receive.
-type server struct {
-	job.Tracer
-	size   int
-	region *verbs.MR
-}
+type server struct{ job.Target }
 
 func newServer(s job.Session) (job.Endpoint, error) {
-	size, err := s.AskedSize()
-	return &server{Tracer: job.Tracer{Logger: s.Logger}, size: size}, err
+	target, err := job.NewTarget(s, verbs.AccessRemoteWrite)
+	return &server{target}, err
 }
 
-func (*server) Configure(cfg *rc.Config) { cfg.Access = verbs.AccessRemoteWrite }
-
-func (w *server) Memory() int64 { return int64(w.size) }
-
-func (w *server) Prepare(c *rc.Conn) (err error) {
-	if w.region, err = job.OfferRegion(c, w.size, verbs.AccessRemoteWrite); err != nil {
+func (w *server) Prepare(c *rc.Conn) error {
+	if err := w.Target.Prepare(c); err != nil {
 		return err
 	}
 	return w.PostRecv(c.QP(), verbs.RecvWR{ID: idRecv})
@@ -79,11 +71,11 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != wc.ByteLen || int(wc.Imm()) > w.size {
+	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != wc.ByteLen || int(wc.Imm()) > w.Size {
 		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, expected a WRITE_WITH_IMM whose immediate is its length, at most %d; try: a client of this program's version",
-			wc.Opcode, wc.ByteLen, wc.Imm(), w.size)
+			wc.Opcode, wc.ByteLen, wc.Imm(), w.Size)
 	}
-	data := w.region.Bytes()[:wc.Imm()]
+	data := w.Region.Bytes()[:wc.Imm()]
 	job.Moved(ctx, int64(len(data)))
 	w.LogMemory("the region", data)
 	event.MessageReceived.Log(w.Logger, "the client wrote", job.TextAttr(job.Beginning(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))

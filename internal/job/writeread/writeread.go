@@ -86,26 +86,11 @@ func differAt(a, b []byte) int {
 }
 
 // server is the server's endpoint. It offers memory and waits.
-type server struct {
-	job.Tracer
-	size   int
-	region *verbs.MR
-}
+type server struct{ job.Target }
 
 func newServer(s job.Session) (job.Endpoint, error) {
-	size, err := s.AskedSize()
-	return &server{Tracer: job.Tracer{Logger: s.Logger}, size: size}, err
-}
-
-func (*server) Configure(cfg *rc.Config) {
-	cfg.Access = verbs.AccessRemoteWrite | verbs.AccessRemoteRead
-}
-
-func (w *server) Memory() int64 { return int64(w.size) }
-
-func (w *server) Prepare(c *rc.Conn) (err error) {
-	w.region, err = job.OfferRegion(c, w.size, verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
-	return err
+	target, err := job.NewTarget(s, verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+	return &server{target}, err
 }
 
 func (w *server) Run(ctx context.Context, c *rc.Conn) error {
@@ -113,7 +98,7 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 	if err := c.TCP().Barrier(ctx, barrierVerified); err != nil {
 		return err
 	}
-	data := w.region.Bytes()
+	data := w.Region.Bytes()
 	w.LogMemory("the region", data)
 	text, _, _ := bytes.Cut(data, []byte{0})
 	event.RegionHolds.Log(w.Logger, "the region now begins with", job.TextAttr(job.Beginning(text)))
