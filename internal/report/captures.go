@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/pcap"
+	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/softroce/dissect"
 )
 
@@ -116,7 +117,7 @@ func (r *Report) names() string {
 			names = append(names, "…")
 			break
 		}
-		text := e.end + " 0x" + hex.EncodeToString([]byte{byte(e.qpn >> 16), byte(e.qpn >> 8), byte(e.qpn)})
+		text := e.end + " " + hex24(e.qpn)
 		if e.addr.IsValid() {
 			text += " at " + e.addr.String()
 		}
@@ -140,7 +141,7 @@ func (r *Report) take(c *capture, at time.Time, ip []byte) {
 		c.omitted++
 		return
 	}
-	p := &packet{Packet: d, at: at, to: to, from: otherEnd(to.end)}
+	p := &packet{Packet: d, at: at, to: to, from: trace.OtherEnd(to.end)}
 	p.shape, p.meanings = r.shape(&d)
 	p.head = hex.EncodeToString(d.Frame[:min(len(d.Frame), d.Headers+min(payloadShown, d.Payload))])
 	p.Frame = nil // the reader's

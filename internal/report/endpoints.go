@@ -62,7 +62,7 @@ func endpointsOf(record *trace.Record) endpoints {
 		case event.PeerTuple.Name():
 			end, list := e.End, locals
 			if e.Attr("side").String() == "remote" {
-				end, list = otherEnd(end), remotes
+				end, list = trace.OtherEnd(end), remotes
 			}
 			p := find(end, qpn)
 			list[e.End] = append(list[e.End], p)
@@ -78,7 +78,7 @@ func endpointsOf(record *trace.Record) endpoints {
 		case event.QPTransition.Name(): // the most certain source
 			p := find(e.End, qpn)
 			if dest, ok := number24(e.Attr("attr", "DEST_QPN").String()); ok {
-				p.peer = find(otherEnd(e.End), dest)
+				p.peer = find(trace.OtherEnd(e.End), dest)
 				if p.peer.peer == nil {
 					p.peer.peer = p
 				}

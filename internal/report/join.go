@@ -29,7 +29,7 @@ func (r *Report) join() []joined {
 	}
 	var all []joined
 	for _, from := range ends {
-		sent, received := at[from], at[otherEnd(from)]
+		sent, received := at[from], at[trace.OtherEnd(from)]
 		for key, out := range sent {
 			if key.to.end == from {
 				continue
@@ -41,7 +41,7 @@ func (r *Report) join() []joined {
 				if p.other != nil {
 					j.received = p.other.at
 				} else {
-					j.lost = spans[otherEnd(from)].covers(p.at)
+					j.lost = spans[trace.OtherEnd(from)].covers(p.at)
 				}
 				all = append(all, j)
 			}

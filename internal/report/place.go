@@ -63,7 +63,7 @@ func (r *Report) placeOf(c *capture) (end, why string) {
 			at = r.named(other)
 		}
 		if far, ok := distance(other, c, at); ok && far > 0 {
-			return otherEnd(at), fmt.Sprintf("packets of the %s pass it after %s, and packets of the %s before", at, other.name, otherEnd(at))
+			return trace.OtherEnd(at), fmt.Sprintf("packets of the %s pass it after %s, and packets of the %s before", at, other.name, trace.OtherEnd(at))
 		} else if ok {
 			return at, fmt.Sprintf("packets pass it no later than %s", other.name)
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
-	"slices"
 
 	"github.com/pkg/errors"
 
@@ -113,8 +112,6 @@ func orEmpty[T any](list []T) []T {
 
 // ends has both ends in the order in which the page names them.
 var ends = []string{trace.EndClient, trace.EndServer}
-
-func otherEnd(end string) string { return ends[1-slices.Index(ends, end)] }
 
 // Packets returns how many packets the page draws.
 func (r *Report) Packets() int {

@@ -30,8 +30,8 @@ const (
 	noteStep                    // anything else
 )
 
-// peerOf returns the other end.
-func peerOf(end string) string {
+// OtherEnd returns the other end.
+func OtherEnd(end string) string {
 	if end == EndServer {
 		return EndClient
 	}
@@ -54,7 +54,7 @@ func stepOf(e *Event, both bool) step {
 		if e.sent() {
 			return s
 		}
-		if s.end = peerOf(e.End); !both {
+		if s.end = OtherEnd(e.End); !both {
 			return s
 		}
 	case event.QPTransition.Name():
