@@ -40,25 +40,33 @@ func CheckQPN(qpn uint32) error {
 	return nil
 }
 
-// Packed encodes and decodes a structure that a C program sends from its memory, without
-// padding.
-type Packed struct {
+// Packed encodes and decodes a structure with a queue pair that a C program sends from its memory, without
+// padding. The fields of T all have fixed sizes.
+type Packed[T any] struct {
 	Program string // the sender
 	Order   binary.ByteOrder
-	Size    int // bytes
+	Size    int             // bytes
+	QPN     func(*T) uint32 // the number of the queue pair
 }
 
-// Append writes the fields of value, which all have fixed sizes, behind dst.
-func (p Packed) Append(dst []byte, value any) ([]byte, error) {
+// Append writes value behind dst. It fails for a number that no queue pair has.
+func (p Packed[T]) Append(dst []byte, value T) ([]byte, error) {
+	if err := CheckQPN(p.QPN(&value)); err != nil {
+		return nil, err
+	}
 	out, err := binary.Append(dst, p.Order, value)
 	return out, errors.WithMessage(err, "encoding for "+p.Program)
 }
 
-// Decode reads a whole structure into value. The error is an [*oob.ProtocolError].
-func (p Packed) Decode(data []byte, value any) error {
+// Decode reads a structure; data has nothing else. The error is an [*oob.ProtocolError] that says what the bytes look like.
+func (p Packed[T]) Decode(data []byte) (value T, err error) {
 	if len(data) != p.Size {
-		return Unexpected(p.Program, data, fmt.Sprintf("%d bytes instead of %d", len(data), p.Size))
+		return value, Unexpected(p.Program, data, fmt.Sprintf("%d bytes instead of %d", len(data), p.Size))
 	}
-	_, err := binary.Decode(data, p.Order, value)
-	return err
+	if _, err = binary.Decode(data, p.Order, &value); err == nil {
+		if err := CheckQPN(p.QPN(&value)); err != nil {
+			return *new(T), Unexpected(p.Program, data, err.Error())
+		}
+	}
+	return value, err
 }

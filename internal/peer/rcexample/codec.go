@@ -36,26 +36,6 @@ type message struct {
 	GID  [16]byte // raw, in network order; all zero if the program was started without -g
 }
 
-var packed = peer.Packed{Program: "RDMA_RC_example", Order: binary.BigEndian, Size: messageSize}
-
-// appendMessage appends the message to dst. It fails for a QPN of 0, or of more
-// than 24 bits.
-func appendMessage(dst []byte, m message) ([]byte, error) {
-	if err := peer.CheckQPN(m.QPN); err != nil {
-		return nil, err
-	}
-	return packed.Append(dst, m)
-}
-
-// decodeMessage decodes the message; data has nothing else. The error is a [*oob.ProtocolError]
-// that says what the bytes look like.
-func decodeMessage(data []byte) (message, error) {
-	var m message
-	if err := packed.Decode(data, &m); err != nil {
-		return message{}, err
-	}
-	if err := peer.CheckQPN(m.QPN); err != nil {
-		return message{}, peer.Unexpected(packed.Program, data, err.Error())
-	}
-	return m, nil
+var packed = peer.Packed[message]{
+	Program: "RDMA_RC_example", Order: binary.BigEndian, Size: messageSize, QPN: func(m *message) uint32 { return m.QPN },
 }

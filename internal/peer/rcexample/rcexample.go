@@ -115,7 +115,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 
 func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpoint) error) error {
 	local := c.LocalEndpoints()[0]
-	mine, err := appendMessage(nil, message{
+	mine, err := packed.Append(nil, message{
 		Addr: e.buffer.Addr(), RKey: e.buffer.RKey(), QPN: local.QPN, LID: local.LID, GID: local.GID})
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	if err != nil {
 		return err
 	}
-	if e.peer, err = decodeMessage(data); err != nil {
+	if e.peer, err = packed.Decode(data); err != nil {
 		return err
 	}
 	remote := peer.Complete(local, oob.Endpoint{QPN: e.peer.QPN, LID: e.peer.LID, GID: e.peer.GID}) // its PSN is 0

@@ -41,28 +41,9 @@ type queuePair struct {
 	GID [16]byte // raw, in network order
 }
 
-var packed = peer.Packed{Program: "a rocev2-learn program", Order: binary.LittleEndian, Size: queuePairSize}
-
-// appendQueuePair appends the message of an earlier copy to dst. It fails for a QPN of 0,
-// or of more than 24 bits.
-func appendQueuePair(dst []byte, m queuePair) ([]byte, error) {
-	if err := peer.CheckQPN(m.QPN); err != nil {
-		return nil, err
-	}
-	return packed.Append(dst, m)
-}
-
-// decodeQueuePair reads the message of an earlier copy, which data holds alone. The error
-// is a [*oob.ProtocolError] that says what the bytes look like.
-func decodeQueuePair(data []byte) (queuePair, error) {
-	var m queuePair
-	if err := packed.Decode(data, &m); err != nil {
-		return queuePair{}, err
-	}
-	if err := peer.CheckQPN(m.QPN); err != nil {
-		return queuePair{}, peer.Unexpected(packed.Program, data, err.Error())
-	}
-	return m, nil
+// packed is the message of an earlier copy.
+var packed = peer.Packed[queuePair]{
+	Program: "a rocev2-learn program", Order: binary.LittleEndian, Size: queuePairSize, QPN: func(m *queuePair) uint32 { return m.QPN },
 }
 
 // count returns how many queue pairs a later copy has, by the first bytes of its message.
@@ -79,14 +60,14 @@ func appendQueuePairs(dst []byte, list []queuePair) ([]byte, error) {
 	if len(list) < 1 || len(list) > maxQueuePairs {
 		return nil, errors.Errorf("a rocev2-learn program cannot have %d queue pairs; try: 1 to %d", len(list), maxQueuePairs)
 	}
-	dst, err := packed.Append(dst, uint32(len(list)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(list)))
 	for _, m := range list {
-		if err != nil {
+		var err error
+		if dst, err = packed.Append(dst, m); err != nil {
 			return nil, err
 		}
-		dst, err = appendQueuePair(dst, m)
 	}
-	return dst, err
+	return dst, nil
 }
 
 // decodeQueuePairs reads the message of a later copy, which data holds alone. The error is
@@ -100,7 +81,7 @@ func decodeQueuePairs(data []byte) (list []queuePair, err error) {
 		return nil, peer.Unexpected(packed.Program, data, fmt.Sprintf("%d bytes are not the message of %d queue pairs", len(data), n))
 	}
 	for data = data[countSize:]; len(data) > 0; data = data[queuePairSize:] {
-		m, err := decodeQueuePair(data[:queuePairSize])
+		m, err := packed.Decode(data[:queuePairSize])
 		if err != nil {
 			return nil, err
 		}

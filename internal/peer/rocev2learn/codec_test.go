@@ -9,7 +9,7 @@ import (
 var structure = peertest.Structure[queuePair]{
 	Value:  queuePair{QPN: 0x123456, LID: 0x0a0b, GID: [16]byte{10: 0xff, 11: 0xff, 12: 10, 13: 99, 15: 1}},
 	Hex:    "56341200" + "0b0a" + "00000000000000000000ffff0a630001",
-	Encode: appendQueuePair, Decode: decodeQueuePair,
+	Encode: packed.Append, Decode: packed.Decode,
 }
 
 func TestQueuePair(t *testing.T) { structure.Check(t) }
@@ -20,11 +20,11 @@ func TestStrangers(t *testing.T) { peertest.Meet(t, Peer.Jobs[0], peertest.Stran
 // little-endian order: 0x316 begins like a TLS handshake.
 func TestQueuePairNumbersThatLookLikeAGreeting(t *testing.T) {
 	for _, qpn := range []uint32{0x314, 0x316, 0x10316, 0x30316, 0x362e36} {
-		data, err := appendQueuePair(nil, queuePair{QPN: qpn})
+		data, err := packed.Append(nil, queuePair{QPN: qpn})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, err := decodeQueuePair(data); err != nil || m.QPN != qpn {
+		if m, err := packed.Decode(data); err != nil || m.QPN != qpn {
 			t.Errorf("QPN %#x: %+v, %v", qpn, m, err)
 		}
 	}

@@ -79,7 +79,7 @@ func TestBothFormats(t *testing.T) {
 // another copy, and the flag for it.
 func TestOtherCopies(t *testing.T) {
 	one := queuePair{QPN: 0x123456, GID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
-	earlier, _ := appendQueuePair(nil, one)
+	earlier, _ := packed.Append(nil, one)
 	later, _ := appendQueuePairs(nil, []queuePair{one, one, one, one})
 	for name, test := range map[string]struct {
 		args  []string
@@ -112,7 +112,7 @@ func TestOtherCopies(t *testing.T) {
 // many queue pairs as the client.
 func TestServerRepliesInKind(t *testing.T) {
 	one := queuePair{QPN: 0x123456, GID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
-	earlier, _ := appendQueuePair(nil, one)
+	earlier, _ := packed.Append(nil, one)
 	later, _ := appendQueuePairs(nil, []queuePair{one, one, one})
 	for name, test := range map[string]struct {
 		sends []byte

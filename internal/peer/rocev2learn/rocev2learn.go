@@ -161,7 +161,7 @@ func (e *endpoint) sendMine(ctx context.Context, tcp peer.TCP, locals []oob.Endp
 	}
 	encode := appendQueuePairs
 	if !e.later {
-		encode = func(dst []byte, list []queuePair) ([]byte, error) { return appendQueuePair(dst, list[0]) }
+		encode = func(dst []byte, list []queuePair) ([]byte, error) { return packed.Append(dst, list[0]) }
 	}
 	data, err := encode(nil, list)
 	if err != nil {
@@ -179,7 +179,7 @@ func receive(ctx context.Context, tcp peer.TCP) (list []queuePair, later bool, e
 	}
 	n := count(data)
 	if n == 0 {
-		one, err := decodeQueuePair(data)
+		one, err := packed.Decode(data)
 		return []queuePair{one}, false, err
 	}
 	rest, err := tcp.Receive(ctx, "connection data, the rest", countSize+(n-1)*queuePairSize)
