@@ -29,10 +29,7 @@ func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access)
 		return nil, errClosed
 	}
 	defer c.calls.Done()
-	if c.server != nil && c.server.binds() {
-		return c.registerBound(name, access, reg)
-	}
-	return c.resources.register(name, access&remoteRights, func() (*verbs.MR, error) { return reg(access) })
+	return c.resources.register(name, access, c.server != nil && c.server.binds(), reg)
 }
 
 // Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes. The peer

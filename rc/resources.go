@@ -112,9 +112,13 @@ func (r *resources) makeSRQ() (err error) {
 	return nil
 }
 
-// register makes a memory region of the owner and logs it. rights are the remote rights that Share gives the peer.
-func (r *resources) register(name string, rights verbs.Access, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
-	mr, err := reg()
+// register makes a memory region of the owner and logs it. bound: only windows open it to a peer.
+func (r *resources) register(name string, access verbs.Access, bound bool, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
+	rights := access & remoteRights // that Share gives the peer
+	if bound {
+		access = boundAccess(access)
+	}
+	mr, err := reg(access)
 	if err != nil {
 		return nil, err
 	}

@@ -126,19 +126,12 @@ func (s *Server) SRQ() *verbs.SRQ { return s.srq }
 // AllocMR allocates and registers size bytes for all Conns, until Close. The remote rights are for
 // clients that the region is shared with. The errors are those of [verbs.PD.AllocMR].
 func (s *Server) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
-	return s.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return s.pd.AllocMR(size, access) })
+	return s.register(name, access, s.binds(), func(access verbs.Access) (*verbs.MR, error) { return s.pd.AllocMR(size, access) })
 }
 
 // RegMR registers the caller's memory for all Conns, until Close; see AllocMR.
 func (s *Server) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
-	return s.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return s.pd.RegMR(buf, access) })
-}
-
-func (s *Server) register(name string, access verbs.Access, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
-	if s.binds() {
-		return s.registerBound(name, access, reg)
-	}
-	return s.resources.register(name, access&remoteRights, func() (*verbs.MR, error) { return reg(access) })
+	return s.register(name, access, s.binds(), func(access verbs.Access) (*verbs.MR, error) { return s.pd.RegMR(buf, access) })
 }
 
 // Close frees everything. The error is EBUSY while Serve runs. It is also EBUSY if objects of the

@@ -10,14 +10,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// registerBound registers a region of r that only windows open to a peer: it has no remote rights itself.
-func (r *resources) registerBound(name string, access verbs.Access, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
+// boundAccess returns what a region is registered with if only windows open it to a peer: no remote right of its own.
+func boundAccess(access verbs.Access) verbs.Access {
 	rights := access & remoteRights
-	readOnly := access&verbs.AccessLocalWrite == 0 && rights&^verbs.AccessRemoteRead != 0
-	if rights != 0 && !readOnly { // otherwise the device returns the error
-		access = access&^remoteRights | verbs.AccessMWBind
+	if rights == 0 || access&verbs.AccessLocalWrite == 0 && rights != verbs.AccessRemoteRead {
+		return access // nothing to open, or the device returns the error
 	}
-	return r.register(name, rights, func() (*verbs.MR, error) { return reg(access) })
+	return access&^remoteRights | verbs.AccessMWBind
 }
 
 // openWindow makes a window to a region, and returns the key that a later bind gives it.
