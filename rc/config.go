@@ -3,6 +3,7 @@
 package rc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -85,28 +86,20 @@ const (
 	defaultReads = 16 // if the device has no lower limit
 )
 
-func orDefault[T int | uint8 | uint32 | verbs.QPType](value, def T) T {
-	if value == 0 {
-		return def
-	}
-	return value
-}
-
 // complete returns c with defaults for the fields that are 0.
 func (c Config) complete() Config {
-	c.Port = orDefault(c.Port, 1)
-	c.Type = orDefault(c.Type, verbs.RC)
-	c.QPs = orDefault(c.QPs, 1)
-	c.MaxReads = orDefault(c.MaxReads, defaultReads)
-	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
-	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)
+	c.Port = cmp.Or(c.Port, 1)
+	c.Type = cmp.Or(c.Type, verbs.RC)
+	c.QPs = cmp.Or(c.QPs, 1)
+	c.MaxReads = cmp.Or(c.MaxReads, defaultReads)
+	c.Cap.MaxSendWR = cmp.Or(c.Cap.MaxSendWR, defaultWR)
+	c.Cap.MaxSendSGE = cmp.Or(c.Cap.MaxSendSGE, 1)
 	if c.SRQ == nil {
-		c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
-		c.Cap.MaxRecvSGE = orDefault(c.Cap.MaxRecvSGE, 1)
+		c.Cap.MaxRecvWR = cmp.Or(c.Cap.MaxRecvWR, defaultWR)
+		c.Cap.MaxRecvSGE = cmp.Or(c.Cap.MaxRecvSGE, 1)
 	}
 	if c.Timing == nil {
-		timing := DefaultTiming()
-		c.Timing = &timing
+		c.Timing = new(DefaultTiming())
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -125,7 +118,6 @@ func (c *Config) checkUnused(accepted bool) error {
 		otherSRQ    = "the receives are the SRQ's; set SRQ.MaxWR and SRQ.MaxSGE"
 		noneRemotes = "a UD queue pair takes no remote access"
 	)
-	remote := verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 	rc, ud := c.Type == 0 || c.Type == verbs.RC, c.Type == verbs.UD
 	hello, why := accepted || c.Exchange != nil, ofListener
 	if c.Exchange != nil {
@@ -142,7 +134,7 @@ func (c *Config) checkUnused(accepted bool) error {
 		{"Wrap", accepted && c.Wrap != nil, "the listener has wrapped the connection; set ListenConfig.Wrap"},
 		{"TLS", accepted && c.TLS != nil, "the listener has made the handshake; set ListenConfig.TLS"},
 		{"QKey", !ud && c.QKey != 0, onlyUD},
-		{"Access", ud && c.Access&remote != 0, noneRemotes},
+		{"Access", ud && c.Access&remoteRights != 0, noneRemotes},
 		{"Timing", !rc && c.Timing != nil, onlyRC},
 		{"MaxReads", !rc && c.MaxReads != 0, onlyRC},
 		{"Cap.MaxRecvWR", c.SRQ != nil && c.Cap.MaxRecvWR != 0, otherSRQ},

@@ -3,6 +3,7 @@
 package rc
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/pkg/errors"
@@ -43,7 +44,7 @@ func (c *Conn) Share(name string, mr *verbs.MR) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shareErr = orErr(c.shareErr, errors.WithMessagef(err, "share the region %q", name))
+	c.shareErr = cmp.Or(c.shareErr, errors.WithMessagef(err, "share the region %q", name))
 	c.regions = append(c.regions, region)
 }
 
@@ -79,11 +80,4 @@ func (c *Conn) bindWindows(ctx context.Context) error {
 	}
 	c.binds = nil
 	return nil
-}
-
-func orErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }

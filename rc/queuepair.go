@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -113,12 +114,7 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 
 // owns reports whether qpn is the number of one of the queue pairs.
 func (c *Conn) owns(qpn uint32) bool {
-	for _, p := range c.pairs {
-		if p.QPN() == qpn {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.pairs, func(p *queuePair) bool { return p.QPN() == qpn })
 }
 
 // The attributes of the three moves come from the Config and from the peer's endpoint.

@@ -3,6 +3,7 @@
 package rc
 
 import (
+	"cmp"
 	"context"
 	stderrors "errors"
 	"sync"
@@ -69,10 +70,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, errors.Errorf("rc: MaxConns is %d; try: 1 or more", cfg.MaxConns)
 	}
 	cfg.Config = cfg.complete()
-	cfg.MaxConns = orDefault(cfg.MaxConns, defaultMaxConns)
-	if cfg.Grace == 0 {
-		cfg.Grace = defaultGrace
-	}
+	cfg.MaxConns, cfg.Grace = cmp.Or(cfg.MaxConns, defaultMaxConns), cmp.Or(cfg.Grace, defaultGrace)
 	s := &Server{resources: resources{cfg: cfg.Config, conns: cfg.MaxConns, events: newEvents(cfg.Logger)}, conf: cfg,
 		admission: admission.New(admission.Limits{Clients: cfg.MaxConns, Waiting: admission.Waiting, Patience: admission.Patience}), stopEvents: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

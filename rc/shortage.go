@@ -4,6 +4,7 @@ package rc
 
 import (
 	"context"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,12 +22,8 @@ const (
 // isShortage reports whether Accept failed because descriptors or memory run short. Peers then wait
 // in the kernel's queue.
 func isShortage(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	var errno syscall.Errno
+	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, errno)
 }
 
 // pause waits after a shortage. The end of ctx and Close end it early.
