@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/cli"
 	"github.com/rawverbs/rawverbs/internal/metrics"
 	"github.com/rawverbs/rawverbs/internal/run"
@@ -89,7 +90,7 @@ during a job.`,
 		f.Var(&o.MaxMemoryPerAddress, "max-memory-per-address", "memory that the clients of one address may use together (default: half of --max-memory; no limit for clients on this host)")
 		f.Var(&o.PeerNetworks, "peer-networks", "networks from which a client's GID may be, such as 10.1.0.0/16; or any, or none. The address of the client's TCP connection is always allowed (default: none on a soft device, any on an RDMA device)")
 		f.StringVar(&o.HTTP, "http", "", "serve a page that draws the clients while their jobs run, at this port of 127.0.0.1 or at this address, such as 8080 or 10.0.0.1:8080")
-		f.IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("maximum number of clients at once. A full server ends clients that fall silent while they connect, or move no data, for new ones (docs/security.md), and refuses the others. A client counts from its hello (with --peer, its first byte), which must arrive within %v, or --timeout if that is less", run.HelloLimit))
+		f.IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("maximum number of clients at once. A full server ends clients that fall silent while they connect, or move no data, for new ones (docs/security.md), and refuses the others. A client counts from its hello (with --peer, its first byte), which must arrive within %v, or --timeout if that is less", admission.HelloLimit))
 	})
 	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))
 }

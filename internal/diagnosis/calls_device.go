@@ -3,6 +3,7 @@
 package diagnosis
 
 import (
+	"strings"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/internal/errno"
@@ -10,7 +11,7 @@ import (
 
 // of makes the entry of an errno of certain calls, which are separated by spaces.
 func of(calls, name string, number syscall.Errno, cause, remedy string) Entry {
-	return Entry{Kind: Errno, Calls: fields(calls), Name: name, Number: int(number), Cause: cause, Remedy: remedy}
+	return Entry{Kind: Errno, Calls: strings.Fields(calls), Name: name, Number: int(number), Cause: cause, Remedy: remedy}
 }
 
 func einval(calls, cause, remedy string) Entry {

@@ -4,7 +4,6 @@
 package diagnosis
 
 import (
-	"strings"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/internal/errno"
@@ -52,6 +51,3 @@ var queueCalls = []group{{"docs/glossary.md#cq", []Entry{
 	of("ibv_init_ah_from_wc", "EPROTONOSUPPORT", syscall.EPROTONOSUPPORT, "the 40 bytes are neither an IPv4 nor an IPv6 header",
 		"the first 40 bytes of the receive's memory, unchanged since the completion"),
 }}}
-
-// fields splits a list of calls.
-func fields(calls string) []string { return strings.Fields(calls) }

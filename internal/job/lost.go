@@ -5,6 +5,7 @@ package job
 import (
 	"context"
 	"io"
+	"slices"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -73,12 +74,7 @@ func unreachable(err error) bool {
 }
 
 func matches(err error, any ...error) bool {
-	for _, one := range any {
-		if errors.Is(err, one) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(any, func(one error) bool { return errors.Is(err, one) })
 }
 
 // PeerStopped reports whether err means that a signal stopped the peer. A client does not come back then.

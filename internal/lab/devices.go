@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -65,7 +66,7 @@ func (d *Device) look() (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(dev, &err)
+	defer job.CloseAll(&err, dev)
 	attr, err := dev.Query()
 	if err != nil {
 		return err
@@ -91,13 +92,6 @@ func (d *Device) look() (err error) {
 		d.Ports = append(d.Ports, p)
 	}
 	return nil
-}
-
-// closing closes a device, and reports a failure in err if that has none.
-func closing(dev *verbs.Device, err *error) {
-	if failed := dev.Close(); *err == nil {
-		*err = failed
-	}
 }
 
 // plain returns a C name without its prefix.

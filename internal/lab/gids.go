@@ -51,7 +51,7 @@ func GIDs(device, peer string) (list *GIDList, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer closing(dev, &err)
+	defer job.CloseAll(&err, dev)
 	attr, err := dev.Query()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/report"
@@ -153,6 +152,3 @@ func (o *Options) loadTLS() (*tls.Config, error) {
 	cfg, err := rc.LoadTLS(o.TLS)
 	return cfg, errors.WithMessage(err, "--tls")
 }
-
-// HelloLimit is how long a server waits for a client's hello, if --timeout is not shorter.
-const HelloLimit = admission.HelloLimit
