@@ -3,6 +3,7 @@
 package rnet
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"net/netip"
@@ -40,19 +41,11 @@ const (
 
 // complete returns c with defaults for the fields that are 0.
 func (c Config) complete() (Config, error) {
-	if c.Ring == 0 {
-		c.Ring = defaultRing
-	}
+	c.Ring, c.KeepAlive = cmp.Or(c.Ring, defaultRing), cmp.Or(c.KeepAlive, defaultKeepAlive)
 	if c.Spin < 0 {
 		return c, errors.Errorf("rnet: Config.Spin is %v; try: 0 or more", c.Spin)
 	}
-	if c.Linger == 0 {
-		c.Linger = defaultLinger
-	}
-	c.Linger = max(c.Linger, 0)
-	if c.KeepAlive == 0 {
-		c.KeepAlive = defaultKeepAlive
-	}
+	c.Linger = max(cmp.Or(c.Linger, defaultLinger), 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -70,10 +63,11 @@ func timing() *rc.Timing {
 	return &t
 }
 
-// rc returns the Config of package rc. The Conn is made in Prepare, and made returns it.
-func (c Config) rc(dev *verbs.Device) (cfg rc.Config, made func() *Conn) {
+// connect makes a Conn over the queue pair that by connects. The Conn is made in Prepare. It owns the device's free; after
+// an error connect calls it.
+func (c Config) connect(dev *verbs.Device, free func(), by func(rc.Config) (*rc.Conn, error)) (*Conn, error) {
 	var n *Conn
-	cfg = rc.Config{
+	cfg := rc.Config{
 		Device: dev, Port: c.Port, GIDIndex: c.GIDIndex, PeerNetworks: c.PeerNetworks, Timeout: c.Timeout, Spin: c.Spin, Logger: c.Logger,
 		Prepare: func(r *rc.Conn) error {
 			t, err := agree(c.Ring, r.PeerHello())
@@ -84,31 +78,17 @@ func (c Config) rc(dev *verbs.Device) (cfg rc.Config, made func() *Conn) {
 		},
 	}
 	Configure(&cfg)
-	return cfg, func() *Conn { return n }
-}
-
-// connect makes a Conn over the queue pair that by connects. The Conn owns the device's free; after an error connect calls it.
-func (c Config) connect(dev *verbs.Device, free func(), by func(rc.Config) (*rc.Conn, error)) (*Conn, error) {
-	cfg, made := c.rc(dev)
 	r, err := by(cfg)
 	if err != nil {
 		free()
 		return nil, err
 	}
-	n, err := take(r, made(), free)
-	if err != nil {
-		free()
-	}
-	return n, err
-}
-
-// take makes the Conn of a queue pair in RTS ready for data. It owns r.
-func take(r *rc.Conn, c *Conn, free func()) (*Conn, error) {
-	c.free = free
-	if err := c.Start(); err != nil {
+	n.free = free
+	if err := n.Start(); err != nil {
 		r.TCP().Fail("exchange regions", err)
 		_ = r.Close()
+		free()
 		return nil, err
 	}
-	return c, nil
+	return n, nil
 }
