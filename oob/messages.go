@@ -4,8 +4,10 @@ package oob
 // native_*.go files encode the values.
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/pkg/errors"
 )
@@ -42,13 +44,7 @@ const (
 
 // String returns "client" or "server", or the number of an unknown role.
 func (r Role) String() string {
-	switch r {
-	case RoleClient:
-		return "client"
-	case RoleServer:
-		return "server"
-	}
-	return fmt.Sprintf("Role(%d)", uint8(r))
+	return cmp.Or(map[Role]string{RoleClient: "client", RoleServer: "server"}[r], fmt.Sprintf("Role(%d)", uint8(r)))
 }
 
 // Hello is the first message of each side. It names the role, the program and the job.
@@ -85,14 +81,7 @@ func (h Hello) check() error {
 }
 
 // keys returns the parameter keys in the order in which they are sent.
-func (h Hello) keys() []string {
-	keys := make([]string, 0, len(h.Params))
-	for key := range h.Params {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func (h Hello) keys() []string { return slices.Sorted(maps.Keys(h.Params)) }
 
 // QPType is a queue pair's transport type, with the numbers of enum ibv_qp_type.
 type QPType uint8
@@ -106,15 +95,8 @@ const (
 
 // String returns the C name, or the number of an unknown type.
 func (t QPType) String() string {
-	switch t {
-	case QPTypeRC:
-		return "IBV_QPT_RC"
-	case QPTypeUC:
-		return "IBV_QPT_UC"
-	case QPTypeUD:
-		return "IBV_QPT_UD"
-	}
-	return fmt.Sprintf("QPType(%d)", uint8(t))
+	names := map[QPType]string{QPTypeRC: "IBV_QPT_RC", QPTypeUC: "IBV_QPT_UC", QPTypeUD: "IBV_QPT_UD"}
+	return cmp.Or(names[t], fmt.Sprintf("QPType(%d)", uint8(t)))
 }
 
 // Endpoint describes one queue pair. The peer needs it to connect to the queue pair.
@@ -140,7 +122,6 @@ type Endpoint struct {
 const max24 = 1<<24 - 1
 
 func (e Endpoint) check() error {
-
 	switch {
 	case e.QPType != QPTypeRC && e.QPType != QPTypeUC && e.QPType != QPTypeUD:
 		return errors.Errorf("QP type %d is not RC (2), UC (3) or UD (4)", uint8(e.QPType))
@@ -148,18 +129,10 @@ func (e Endpoint) check() error {
 		return errors.Errorf("QPN 0x%x does not fit in 24 bits", e.QPN)
 	case e.PSN > max24:
 		return errors.Errorf("PSN 0x%x does not fit in 24 bits", e.PSN)
-	case !validMTU(e.MTU):
+	case !slices.Contains([]int{256, 512, 1024, 2048, 4096}, e.MTU):
 		return errors.Errorf("path MTU %d is not 256, 512, 1024, 2048 or 4096 bytes", e.MTU)
 	}
 	return nil
-}
-
-func validMTU(bytes int) bool {
-	switch bytes {
-	case 256, 512, 1024, 2048, 4096:
-		return true
-	}
-	return false
 }
 
 func checkEndpoints(list []Endpoint) error {

@@ -14,6 +14,7 @@ package oob
 // checks the whole header before it allocates memory for the body or reads the body.
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -52,39 +53,24 @@ const (
 	TypeError     MessageType = 255 // a PeerError, the sender's last message
 )
 
+// messageTypes has the name of each type, and the maximum size of its body in bytes.
+var messageTypes = map[MessageType]struct {
+	name    string
+	maxBody int
+}{
+	TypeHello: {"hello", maxBody}, TypeEndpoints: {"endpoints", maxBody}, TypeBarrier: {"barrier", maxBody}, TypeError: {"error", maxBody},
+	TypeRegions: {"regions", maxRegionsBody}, TypeNote: {"note", maxNoteBody},
+}
+
 // String returns the name in errors and traces, such as "endpoints", or the number of an
 // unknown type.
 func (t MessageType) String() string {
-	switch t {
-	case TypeHello:
-		return "hello"
-	case TypeEndpoints:
-		return "endpoints"
-	case TypeRegions:
-		return "regions"
-	case TypeBarrier:
-		return "barrier"
-	case TypeNote:
-		return "note"
-	case TypeError:
-		return "error"
-	}
-	return fmt.Sprintf("MessageType(%d)", uint8(t))
+	return cmp.Or(messageTypes[t].name, fmt.Sprintf("MessageType(%d)", uint8(t)))
 }
 
 // maxBody returns the maximum size of a body of this type in bytes, or 0 for an unknown
 // type.
-func (t MessageType) maxBody() int {
-	switch t {
-	case TypeHello, TypeEndpoints, TypeBarrier, TypeError:
-		return maxBody
-	case TypeRegions:
-		return maxRegionsBody
-	case TypeNote:
-		return maxNoteBody
-	}
-	return 0
-}
+func (t MessageType) maxBody() int { return messageTypes[t].maxBody }
 
 // header is the first HeaderSize bytes of a frame.
 type header struct {
