@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -106,6 +108,35 @@ const explained = "lost-packet"
 func capture(t *testing.T, document string) string {
 	m, _ := Find(explained)
 	return shown(t, document, m, func(p *printer, r *Report) { p.rows(r.Packets) })
+}
+
+// TestCaptureIsExplained: the list below the capture has every packet of it once, in order.
+func TestCaptureIsExplained(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "mistakes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), fmt.Sprintf(begin, "capture"))
+	block, after, _ := strings.Cut(rest, closing)
+	list, _, _ := strings.Cut(after, "\n\nIn a capture of your own")
+	var explained []int
+	for _, item := range regexp.MustCompile(`(?m)^- (\d+)(?: to (\d+)|, (\d+))?: `).FindAllStringSubmatch(list, -1) {
+		first, _ := strconv.Atoi(item[1])
+		last, err := strconv.Atoi(item[2] + item[3])
+		if err != nil {
+			last = first
+		}
+		for n := first; n <= last; n++ {
+			explained = append(explained, n)
+		}
+	}
+	var packets []int
+	for range regexp.MustCompile(`(?m)^ +\d+  \S+ → `).FindAllString(block, -1) {
+		packets = append(packets, len(packets)+1)
+	}
+	if len(packets) == 0 || !slices.Equal(packets, explained) {
+		t.Errorf("the capture has %d packets, and the list explains %v", len(packets), explained)
+	}
 }
 
 var variable = regexp.MustCompile(`0x[0-9a-f]{8,}|127\.\d+\.\d+\.\d+`)

@@ -4,12 +4,15 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
+
+var wireDocument = filepath.Join("..", "..", "docs", "on-the-wire.md")
 
 // The other opcodes of a SEND.
 const (
@@ -109,4 +112,41 @@ func distinct(frames []frame) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// TestWireExercise runs the first exercise of docs/on-the-wire.md, and compares its answer with the packets.
+func TestWireExercise(t *testing.T) {
+	noLeak(t)
+	text, err := os.ReadFile(wireDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []string
+	for i := range 300 {
+		numbers = append(numbers, strconv.Itoa(i+1))
+	}
+	file := filepath.Join(t.TempDir(), "x.pcap")
+	s := serve(t, "--once")
+	s.client(t, "--pcap", file, "--mtu", "256", "--job", "write-read", "--text", strings.Join(numbers, " ")).succeeds()
+	s.succeeds()
+	ordinals := []string{"first", "second", "third", "fourth", "Last"} // five packets
+	var seen []uint32
+	var asking []string
+	for _, f := range readCapture(t, file) {
+		const writeFirst, writeLast, ackReq = 0x06, 0x08, 0x80
+		if f.opcode() < writeFirst || f.opcode() > writeLast || slices.Contains(seen, f.psn()) { // sent again
+			continue
+		}
+		if len(seen) == len(ordinals) {
+			t.Fatalf("the WRITE has more than %d packets", len(ordinals))
+		}
+		if f.bth()[8]&ackReq != 0 {
+			asking = append(asking, ordinals[len(seen)])
+		}
+		seen = append(seen, f.psn())
+	}
+	want := "Five: First, three Middle, Last (256 · 4 + 67 bytes). The " + strings.Join(asking, " and the ") + " ask: "
+	if len(seen) != len(ordinals) || !strings.Contains(string(text), want) {
+		t.Errorf("%s does not say %q of %d packets", wireDocument, want, len(seen))
+	}
 }

@@ -42,8 +42,6 @@ const (
 	wirePort   = "18515"
 )
 
-var wireDocument = filepath.Join("..", "..", "docs", "on-the-wire.md")
-
 // sectionOf matches the section of a job. Its second group is the generated part.
 func sectionOf(job string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)(<!-- job ` + job + ` -->\n)(.*?)(<!-- end -->\n)`)
