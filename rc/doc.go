@@ -27,7 +27,7 @@
 // # Logs
 //
 // Config.Logger gets a record of each event. The attribute "event" is its kind, "verb" the C
-// call, and "path" is "slow" (control), "fast" (set-up of data transfer), "data" or "info".
+// call, and "path" is "control", "data" (work requests and completions) or "info".
 // Failures have the level Error, shortages Warn, the device's asynchronous events Info, and the steps
 // of a connection Debug. Dumps have slog.LevelDebug-4. Keys and addresses of memory are redacted in
 // the records of steps, unless the Logger is enabled for slog.LevelDebug-12.

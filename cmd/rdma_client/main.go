@@ -30,7 +30,7 @@ The default GID index is that of a RoCE v2 GID of the server's address family.
 
 Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
 130 if a signal stopped it.`,
-		Example: `  rdma_client 10.0.0.1
+		Example: `  rdma_client 127.0.0.1 soft0
   rdma_client 10.0.0.1 rxe0 18515 1
   rdma_client --job write-read --text "good morning" 10.0.0.1 rxe0
   rdma_client --job file --file movie.mkv 10.0.0.1

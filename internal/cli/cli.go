@@ -184,6 +184,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	cmd.Version = version.String()
 	*program = cmd.Name() + " " + cmd.Version
 	cmd.AddCommand(manCommand(cmd))
+	foldHelp(cmd)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout(), cmd.ErrOrStderr()) }
 	explain := cmd.FlagErrorFunc()
@@ -296,11 +297,9 @@ func (c *checked) failure(quiet bool) error {
 
 // Levels describes the output, for --help.
 const Levels = `The output is a story of 20 to 45 lines; NO_COLOR=1 turns colours off. -v prints
-each event on its own line, with its time and one of three words. SLOW marks the
-control path: system calls, made once per connection (it is not a warning). FAST
-prepares data transfer: it registers memory and posts receives. DATA is the data
-transfer itself. -vv adds dumps of queue pairs, work requests, completions and
-memory.`
+each event with its time. CONTROL marks system calls and messages over TCP, a few per
+connection. DATA marks work requests and completions, which bypass the kernel. -vv
+adds dumps of queue pairs, work requests, completions and memory.`
 
 // logger returns the Logger of the run. It prints the story or the summary, with -v the trace, and with
 // -vv the trace with dumps. Warnings that --quiet and --ladder leave go to complaints.
@@ -315,7 +314,7 @@ func (o *Output) logger(w, complaints io.Writer) *slog.Logger {
 	case o.JSON:
 		return slog.New(trace.NewJSON(w, level))
 	case o.Verbose > 0:
-		return slog.New(trace.NewNarration(w, level))
+		return slog.New(trace.NewNarration(w, level, terminalWidth()))
 	case o.Log == viewSummary:
 		return slog.New(summary.New(w, slog.LevelInfo))
 	}

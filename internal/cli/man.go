@@ -24,7 +24,7 @@ var programs = []string{"rawverbs", "rdma_client", "rdma_lab", "rdma_server"}
 
 func manCommand(of *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "man", Short: "Print the manual page (roff); read it with: " + of.Name() + " man | man -l -",
+		Use: "man", Short: "Print the manual page; read it: " + of.Name() + " man | man -l -",
 		Args: Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), manual(of))

@@ -90,7 +90,7 @@ func jobsCommand() *cobra.Command {
 		Use: "jobs", Short: "List the jobs, and the other programs with their jobs", Long: run.Describe(),
 		Args: Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), run.Describe())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), fold(run.Describe(), helpWidth()))
 			return err
 		},
 	}

@@ -13,11 +13,10 @@ type Path string
 
 // The paths.
 const (
-	Slow Path = "slow" // control: the kernel takes part
-	Fast Path = "fast" // the setting up of data transfer
-	Data Path = "data" // data transfer
-	Info Path = "info" // a dump, or a remark of the program
-	None Path = ""     // the record has no attribute "path"
+	Control Path = "control" // objects, moves of queue pairs, messages over TCP: the kernel takes part
+	Data    Path = "data"    // work requests and completions, past the kernel
+	Info    Path = "info"    // a dump, or a remark of the program
+	None    Path = ""        // the record has no attribute "path"
 )
 
 // NoVerb is the verb of a kind that stands for no C call: its records have no attribute

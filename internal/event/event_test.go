@@ -178,12 +178,14 @@ func TestRecordBeginsWithItsKind(t *testing.T) {
 		want string
 	}{
 		{func(l *slog.Logger) { QPTransition.Log(l, "INIT→RTR", slog.Int("n", 1)) },
-			`level=INFO msg=INIT→RTR event=qp.transition verb=ibv_modify_qp path=slow n=1`},
+			`level=INFO msg=INIT→RTR event=qp.transition verb=ibv_modify_qp path=control n=1`},
+		{func(l *slog.Logger) { RegionMade.Log(l, "register") }, `level=INFO msg=register event=object.made verb=ibv_reg_mr path=control`},
+		{func(l *slog.Logger) { RecvPosted.Log(l, "post") }, `level=INFO msg=post event=wr.posted verb=ibv_post_recv path=data`},
 		{func(l *slog.Logger) { MessageSent.LogAt(slog.LevelWarn, l, "sent") }, `level=WARN msg=sent event=message.sent path=data`},
 		{func(l *slog.Logger) { RunFailed.LogAt(slog.LevelError, l, "failed") }, `level=ERROR msg=failed event=run.failed`},
-		{func(l *slog.Logger) { ObjectFreed.By("ibv_dereg_mr").Log(l, "free") }, `level=INFO msg=free event=object.freed verb=ibv_dereg_mr path=slow`},
+		{func(l *slog.Logger) { ObjectFreed.By("ibv_dereg_mr").Log(l, "free") }, `level=INFO msg=free event=object.freed verb=ibv_dereg_mr path=control`},
 		{func(l *slog.Logger) { TCPMessage.LogPast(at, slog.LevelInfo, l, "sent hello") },
-			`time=2026-01-02T03:04:05.000Z level=INFO msg="sent hello" event=oob.message verb=tcp path=slow`},
+			`time=2026-01-02T03:04:05.000Z level=INFO msg="sent hello" event=oob.message verb=tcp path=control`},
 		{func(l *slog.Logger) { QPDump.LogAt(slog.LevelDebug, l, "QP:") }, ``},
 		{func(l *slog.Logger) { TCPMessage.LogPast(at, LevelWaits, l, "sent note") }, ``},
 	} {

@@ -3,7 +3,7 @@
 
 package event
 
-// Names that two kinds share, because the path depends on the verb.
+// Names that two kinds share, because their verbs differ.
 const (
 	objectMade = "object.made"
 	wrPosted   = "wr.posted"
@@ -13,45 +13,45 @@ const (
 // A run and its device.
 var (
 	// DeviceOpened: the command has opened the device of its run.
-	DeviceOpened = Kind{"device.opened", Slow, "ibv_open_device"}
+	DeviceOpened = Kind{"device.opened", Control, "ibv_open_device"}
 	// PortQueried: the command has read the attributes of the device's port.
-	PortQueried = Kind{"port.queried", Slow, "ibv_query_port"}
+	PortQueried = Kind{"port.queried", Control, "ibv_query_port"}
 	// DeviceQueried: a job has read what the device can do.
-	DeviceQueried = Kind{"device.queried", Slow, "ibv_query_device"}
+	DeviceQueried = Kind{"device.queried", Control, "ibv_query_device"}
 	// CaptureBegun: packets are written to a file from here on.
-	CaptureBegun = Kind{"capture.begun", Slow, NoVerb}
+	CaptureBegun = Kind{"capture.begun", Control, NoVerb}
 	// ServerListening: the server accepts connections from here on.
-	ServerListening = Kind{"server.listening", Slow, TCP}
+	ServerListening = Kind{"server.listening", Control, TCP}
 	// ServerUnauthenticated: the server listens on more than loopback, without TLS.
-	ServerUnauthenticated = Kind{"server.unauthenticated", Slow, NoVerb}
+	ServerUnauthenticated = Kind{"server.unauthenticated", Control, NoVerb}
 	// ServerReachable: without an event of the device, clients can no longer connect to the server, or can again.
-	ServerReachable = Kind{"server.reachable", Slow, NoVerb}
+	ServerReachable = Kind{"server.reachable", Control, NoVerb}
 	// CertificateRead: the files of the server's certificate have changed, and new clients get the new one. Or SIGHUP came and they have not.
-	CertificateRead = Kind{"certificate.read", Slow, NoVerb}
+	CertificateRead = Kind{"certificate.read", Control, NoVerb}
 	// CertificateKept: the files have changed and cannot be used, so the server keeps the certificate that it has.
-	CertificateKept = Kind{"certificate.kept", Slow, NoVerb}
+	CertificateKept = Kind{"certificate.kept", Control, NoVerb}
 	// CertificateExpires: the server's certificate expires soon, or is not valid now.
-	CertificateExpires = Kind{"certificate.expires", Slow, NoVerb}
+	CertificateExpires = Kind{"certificate.expires", Control, NoVerb}
 	// MetricsServed: Prometheus can read the server's counts from here on.
-	MetricsServed = Kind{"metrics.served", Slow, TCP}
+	MetricsServed = Kind{"metrics.served", Control, TCP}
 	// ServerStopping: a signal stops the server, and the jobs in progress have some time.
-	ServerStopping = Kind{"server.stopping", Slow, NoVerb}
+	ServerStopping = Kind{"server.stopping", Control, NoVerb}
 	// ServerStopped: the server was stopped while it had no client.
-	ServerStopped = Kind{"server.stopped", Slow, NoVerb}
+	ServerStopped = Kind{"server.stopped", Control, NoVerb}
 	// ListenerShort: the listener lacks something to accept a connection with, and pauses.
-	ListenerShort = Kind{"listener.short", Slow, TCP}
+	ListenerShort = Kind{"listener.short", Control, TCP}
 	// PageServed: the server shows its clients to browsers from here on.
-	PageServed = Kind{"page.served", Slow, TCP}
+	PageServed = Kind{"page.served", Control, TCP}
 	// ClientAccepted: the server has accepted the TCP connection of a client, whose first message is here.
-	ClientAccepted = Kind{"client.accepted", Slow, TCP}
+	ClientAccepted = Kind{"client.accepted", Control, TCP}
 	// ClientFailed: one client of the server has failed.
 	ClientFailed = Kind{"client.failed", None, NoVerb}
 	// JobChosen: the server has read in the client's hello which job to do.
-	JobChosen = Kind{"job.chosen", Slow, NoVerb}
+	JobChosen = Kind{"job.chosen", Control, NoVerb}
 	// RunAgain: an attempt has lost its connection, and the client makes another.
 	RunAgain = Kind{"run.again", None, NoVerb}
 	// RunDone: the job succeeded, and every object of it is freed.
-	RunDone = Kind{"run.done", Slow, NoVerb}
+	RunDone = Kind{"run.done", Control, NoVerb}
 	// RunFailed: the command has failed.
 	RunFailed = Kind{"run.failed", None, NoVerb}
 )
@@ -59,29 +59,29 @@ var (
 // A connection.
 var (
 	// GIDChosen: this end has chosen the address that it uses.
-	GIDChosen = Kind{"gid.chosen", Slow, "ibv_query_gid_table"}
+	GIDChosen = Kind{"gid.chosen", Control, "ibv_query_gid_table"}
 	// ObjectMade: an object was made, by its own verb.
-	ObjectMade = ByVerb{objectMade, Slow}
+	ObjectMade = ByVerb{objectMade, Control}
 	// RegionMade: a memory region was registered.
-	RegionMade = Kind{objectMade, Fast, "ibv_reg_mr"}
+	RegionMade = Kind{objectMade, Control, "ibv_reg_mr"}
 	// ObjectFreed: an object was destroyed, by its own verb.
-	ObjectFreed = ByVerb{"object.freed", Slow}
+	ObjectFreed = ByVerb{"object.freed", Control}
 	// QPTransition: a queue pair has moved to another state, or was refused the move.
-	QPTransition = Kind{"qp.transition", Slow, "ibv_modify_qp"}
+	QPTransition = Kind{"qp.transition", Control, "ibv_modify_qp"}
 	// QPDump: all attributes of a queue pair, after a transition.
 	QPDump = Kind{"qp.dump", Info, "ibv_query_qp"}
 	// QPDrained: the queue pair is in ERR and every work request was flushed.
-	QPDrained = Kind{"qp.drained", Slow, "ibv_poll_cq"}
+	QPDrained = Kind{"qp.drained", Control, "ibv_poll_cq"}
 	// TCPMessage: a message over TCP was sent or received.
-	TCPMessage = Kind{"oob.message", Slow, TCP}
+	TCPMessage = Kind{"oob.message", Control, TCP}
 	// PeerTuple: the numbers of one end's queue pair are known at both ends.
-	PeerTuple = Kind{"peer.tuple", Slow, TCP}
+	PeerTuple = Kind{"peer.tuple", Control, TCP}
 	// RegionKnown: memory is offered to the peer, or by it.
-	RegionKnown = Kind{"region.known", Fast, TCP}
+	RegionKnown = Kind{"region.known", Control, TCP}
 	// PeerDisconnected: the peer has reported over TCP that it has disconnected.
-	PeerDisconnected = Kind{"peer.disconnected", Slow, TCP}
+	PeerDisconnected = Kind{"peer.disconnected", Control, TCP}
 	// AsyncEvent: the device has reported an asynchronous event.
-	AsyncEvent = Kind{"async.event", Slow, "ibv_get_async_event"}
+	AsyncEvent = Kind{"async.event", Control, "ibv_get_async_event"}
 )
 
 // Work requests.
@@ -89,7 +89,7 @@ var (
 	// SendPosted: a request is about to be posted to the send queue.
 	SendPosted = Kind{wrPosted, Data, "ibv_post_send"}
 	// RecvPosted: a receive is about to be posted, or was posted with others.
-	RecvPosted = Kind{wrPosted, Fast, "ibv_post_recv"}
+	RecvPosted = Kind{wrPosted, Data, "ibv_post_recv"}
 	// WRDump: the fields of a request for the send queue.
 	WRDump = Kind{"wr.dump", Info, "ibv_post_send"}
 	// SGEDump: one element of a request's list of memory.
@@ -99,7 +99,7 @@ var (
 	// CompletionEvent: the CQ that was armed has reported a completion.
 	CompletionEvent = Kind{"completion.event", Info, "ibv_get_cq_event"}
 	// PeerAwaited: this end begins to wait for what the peer does without a completion here.
-	PeerAwaited = Kind{waitBegun, Fast, NoVerb}
+	PeerAwaited = Kind{waitBegun, Info, NoVerb}
 	// WRCompleted: a completion was polled.
 	WRCompleted = Kind{"wr.completed", Data, "ibv_poll_cq"}
 	// WCDump: the fields of a completion.

@@ -128,7 +128,7 @@ func TestCertificateExpires(t *testing.T) {
 		if _, _, err := credentials.Renew(l.dir, nil, nil, time.Now(), time.Now().Add(60*day)); err != nil {
 			t.Fatal(err)
 		}
-		l.after(t, 0, "event=certificate.read path=slow changed=\"[tls.crt tls.key]\" until=2001-04-02T00:00:00.000Z")
+		l.after(t, 0, "event=certificate.read path=control changed=\"[tls.crt tls.key]\" until=2001-04-02T00:00:00.000Z")
 		if counts.Snapshot().TLSInvalid || l.serial() == first {
 			t.Error("the certificate was not renewed")
 		}
@@ -189,11 +189,11 @@ func TestCertificateChanges(t *testing.T) {
 		other, mine := server(0), filepath.Join(l.dir, credentials.Server)
 		all := []string{"tls.crt", "tls.key", "ca.crt"}
 		l.take(t, other, "tls.key")
-		changes("event=certificate.kept path=slow error=\"load the certificate " + mine + "/tls.crt and its key " + mine + "/tls.key: tls: private key does not match public key; try: ")
+		changes("event=certificate.kept path=control error=\"load the certificate " + mine + "/tls.crt and its key " + mine + "/tls.key: tls: private key does not match public key; try: ")
 		l.take(t, other, "tls.crt")
 		changes("it is not from the CA of this end")
 		l.take(t, other, "ca.crt")
-		changes("event=certificate.read path=slow changed=\"[ca.crt tls.crt tls.key]\"")
+		changes("event=certificate.read path=control changed=\"[ca.crt tls.crt tls.key]\"")
 		l.take(t, filepath.Join(l.dir, credentials.Client), all...)
 		changes("it is for the other end: a client's cannot serve")
 		l.take(t, server(-366*day), all...)

@@ -18,7 +18,7 @@ func TestPriorities(t *testing.T) {
 		if !journal {
 			t.Setenv("JOURNAL_STREAM", os.Getenv("JOURNAL_STREAM")+"1")
 		}
-		log := slog.New(New(f, slog.LevelInfo).WithAttrs([]slog.Attr{slog.String("path", string(event.Slow))}))
+		log := slog.New(New(f, slog.LevelInfo).WithAttrs([]slog.Attr{slog.String("path", string(event.Control))}))
 		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 			log.Log(context.Background(), level, "x", "event", event.RunDone.Name())
 		}

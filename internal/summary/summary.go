@@ -72,7 +72,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 		return true
 	})
 	message, is := summarized[kind]
-	if !is && (r.Level < slog.LevelWarn || path != string(event.Slow)) {
+	if !is && (r.Level < slog.LevelWarn || path != string(event.Control)) {
 		return nil
 	}
 	if message != "" {

@@ -30,7 +30,7 @@ type Event struct {
 	Level   slog.Level  // slog.LevelDebug and above
 	Event   string      // its kind, such as "qp.transition"
 	Verb    string      // the C call it stands for; "" if none
-	Path    string      // "slow", "fast", "data" or "info"; "" if none
+	Path    string      // "control", "data" or "info"; "" if none
 	Message string      // for people
 	Attrs   []slog.Attr // the rest, in the order of logging: see Attr
 }

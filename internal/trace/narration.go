@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,7 +19,7 @@ import (
 
 // Narration writes records as
 //
-//	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
+//	[15:04:05.000 #0007 server] CONTROL RESET→INIT  mask=0x39 …  · ibv_modify_qp
 //	              PORT=1 ACCESS_FLAGS=…
 //
 // The line has the time, the number in this run, and the attribute "who". Then come the
@@ -27,15 +28,17 @@ import (
 // alone.
 type Narration struct {
 	handler
-	w io.Writer
+	w     io.Writer
+	width int
 
 	mu  sync.Mutex
 	seq int
 }
 
-// NewNarration narrates the records of a level and above to w.
-func NewNarration(w io.Writer, level slog.Level) *Narration {
-	n := &Narration{w: w}
+// NewNarration narrates the records of a level and above to w. Lines have at most width columns; 0 breaks only groups,
+// so that each record has one line for other programs.
+func NewNarration(w io.Writer, level slog.Level, width int) *Narration {
+	n := &Narration{w: w, width: width}
 	n.handler = handler{enabled: above(level), handle: n.narrate}
 	return n
 }
@@ -59,7 +62,7 @@ func (n *Narration) narrate(r slog.Record, attrs []slog.Attr) error {
 		_, err := io.WriteString(n.w, Printable(r.Message)+"\n")
 		return err
 	}
-	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.seq, line.who, line.path)
+	head := fmt.Sprintf("[%s #%04d %s] %-7s ", r.Time.Format("15:04:05.000"), n.seq, line.who, line.path)
 	text := head + Printable(r.Message)
 	if line.fields != "" {
 		text += " " + line.fields
@@ -67,12 +70,20 @@ func (n *Narration) narrate(r slog.Record, attrs []slog.Attr) error {
 	if line.verb != "" {
 		text += "  · " + line.verb
 	}
-	if len(line.group) > 0 {
-		indent := "\n" + strings.Repeat(" ", groupIndent)
-		text += indent + strings.Join(columns.WrapFields(line.group, traceWidth-groupIndent), indent)
-	}
-	_, err := io.WriteString(n.w, text+"\n")
+	lines := n.fit(text)
+	lines = append(lines, columns.WrapFields(line.group, cmp.Or(n.width, traceWidth)-groupIndent)...)
+	_, err := io.WriteString(n.w, strings.Join(lines, "\n"+strings.Repeat(" ", groupIndent))+"\n")
 	return err
+}
+
+// fit breaks a line. What follows its first columns is indented, as a group is.
+func (n *Narration) fit(text string) []string {
+	if n.width == 0 || columns.Of(text) <= n.width {
+		return []string{text}
+	}
+	first := columns.Wrap(text, n.width)[0]
+	rest := strings.TrimLeft(text[len(first):], " ")
+	return append([]string{strings.TrimRight(first, " ")}, columns.Wrap(rest, n.width-groupIndent)...)
 }
 
 // narrated is a record's attributes, sorted by where they are shown.
@@ -83,8 +94,8 @@ type narrated struct {
 	group      []string
 }
 
-// A group of attributes begins below the record's number, and its lines end before
-// traceWidth columns.
+// A group of attributes begins below the record's number. Its lines end before traceWidth
+// columns if the width is not known.
 const (
 	groupIndent = 14
 	traceWidth  = 80

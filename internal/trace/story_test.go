@@ -42,7 +42,7 @@ func made(log *slog.Logger, verb, text string, attrs ...any) {
 }
 
 func transition(log *slog.Logger, qpn, from, to, mask string, attrs ...any) {
-	log.Info(from+"→"+to, "event", "qp.transition", "verb", "ibv_modify_qp", "path", "slow", "qpn", qpn, "type", "RC",
+	log.Info(from+"→"+to, "event", "qp.transition", "verb", "ibv_modify_qp", "path", "control", "qpn", qpn, "type", "RC",
 		"from", from, "to", to, "mask", mask, slog.Group("attr", attrs...))
 }
 
@@ -296,7 +296,7 @@ func TestTraceWrapsGroups(t *testing.T) {
 	for i := range 30 {
 		values = append(values, fmt.Sprint("VALUE", i), strings.Repeat("v ", i))
 	}
-	slog.New(NewNarration(&out, slog.LevelInfo)).Info("QP:", "event", "qp.dump", "who", "client", slog.Group("attr", values...))
+	slog.New(NewNarration(&out, slog.LevelInfo, 0)).Info("QP:", "event", "qp.dump", "who", "client", slog.Group("attr", values...))
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	if len(lines) < 10 {
 		t.Errorf("%d lines", len(lines))

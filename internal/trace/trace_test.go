@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/columns"
 )
 
 // tell logs one record of each shape to a handler.
 func tell(h slog.Handler) {
 	all := slog.New(h)
 	log := all.With(slog.String("who", "server"))
-	log.Info("RESET→INIT", "event", "qp.transition", "verb", "ibv_modify_qp", "path", "slow", "from", "RESET", "mask", "0x39",
+	log.Info("RESET→INIT", "event", "qp.transition", "verb", "ibv_modify_qp", "path", "control", "from", "RESET", "mask", "0x39",
 		"took", 1500*time.Microsecond, slog.Group("attr", slog.String("PORT", "1"), slog.String("PKEY_INDEX", "0")))
 	all.With("who", "server/2").Info("message", "event", "message.received", "path", "data", "text", "evil\x1b[2J")
 	log.Error("client failed", "error", "why")
@@ -27,19 +29,37 @@ func tell(h slog.Handler) {
 
 func TestNarration(t *testing.T) {
 	var out bytes.Buffer
-	tell(NewNarration(&out, slog.LevelInfo))
+	tell(NewNarration(&out, slog.LevelInfo, 0))
 	got := regexp.MustCompile(`\[\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(out.String(), "[T ")
-	want := `[T #0001 server] SLOW  RESET→INIT  mask=0x39 took=1.5ms  · ibv_modify_qp
+	want := `[T #0001 server] CONTROL RESET→INIT  mask=0x39 took=1.5ms  · ibv_modify_qp
               PORT=1 PKEY_INDEX=0
-[T #0002 server/2] DATA  message  text="evil\x1b[2J"
-[T #0003 server] ERROR client failed  error=why
-[T #0004 server/7] ERROR client failed  error=why not
-[T #0005 server] INFO  received barrier "done"  bytes=17
-[T #0006 server] WARN  nothing has completed  bytes=8
-[T #0007 server] ERROR no record
+[T #0002 server/2] DATA    message  text="evil\x1b[2J"
+[T #0003 server] ERROR   client failed  error=why
+[T #0004 server/7] ERROR   client failed  error=why not
+[T #0005 server] INFO    received barrier "done"  bytes=17
+[T #0006 server] WARN    nothing has completed  bytes=8
+[T #0007 server] ERROR   no record
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestNarrationFits: on a terminal no line is wider than that, and none loses a word.
+func TestNarrationFits(t *testing.T) {
+	for _, width := range []int{40, 60, 100} {
+		var whole, out bytes.Buffer
+		tell(NewNarration(&whole, slog.LevelInfo, 0))
+		tell(NewNarration(&out, slog.LevelInfo, width))
+		for line := range strings.Lines(out.String()) {
+			if n := columns.Of(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns of %d: %s", n, width, line)
+			}
+		}
+		words := regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3}|\s+`)
+		if got, want := words.ReplaceAllString(out.String(), ""), words.ReplaceAllString(whole.String(), ""); got != want {
+			t.Errorf("width %d: got\n%s\nwant\n%s", width, got, want)
+		}
 	}
 }
 

@@ -411,7 +411,7 @@ func TestNarrationAndQuiet(t *testing.T) {
 			}
 			for _, want := range []string{
 				"RESET→INIT", "mask=0x39", "mask=0x129181", "mask=0x12e01", "PORT=1", "ibv_modify_qp",
-				"SLOW ", "FAST ", "DATA ", `hé\x1b[0m`, "done: the job succeeded",
+				"CONTROL ", "DATA ", `hé\x1b[0m`, "done: the job succeeded",
 			} {
 				if !strings.Contains(out, want) {
 					t.Errorf("%s: the narration lacks %q:\n%s", p.name, want, out)

@@ -204,8 +204,8 @@ func normal(output string) []string {
 
 // TestNormal checks that normal keeps the differences of a stale document.
 func TestNormal(t *testing.T) {
-	a := fmt.Sprintf("[10:00:00.000 #0001 client] SLOW  RESET→INIT  qpn=0x12 mask=%s took=5µs\n", "0x39")
-	b := fmt.Sprintf("[11:00:00.123 #0009 client] SLOW  RESET→INIT  qpn=0xab mask=%s took=7.5ms\n", "0x39")
+	a := fmt.Sprintf("[10:00:00.000 #0001 client] CONTROL RESET→INIT  qpn=0x12 mask=%s took=5µs\n", "0x39")
+	b := fmt.Sprintf("[11:00:00.123 #0009 client] CONTROL RESET→INIT  qpn=0xab mask=%s took=7.5ms\n", "0x39")
 	if !slices.Equal(normal(a), normal(b)) {
 		t.Errorf("%q and %q differ", normal(a), normal(b))
 	}

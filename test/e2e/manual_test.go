@@ -8,19 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestManual checks that each program has a manual page with the usual sections, that it names only pages that
 // exist, and that no text is lost on the way to roff.
 func TestManual(t *testing.T) {
-	folders, err := os.ReadDir(filepath.Join("..", "..", "cmd"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var programs []string
-	for _, folder := range folders {
-		programs = append(programs, folder.Name())
-	}
+	programs := allPrograms(t)
 	texts := map[string][]string{
 		"rdma_client": {`<server_ip>`, `.SS jobs`, `DIR/tls.key`},
 		"rdma_server": {`/etc/default/rdma_server`, `\-\-max\-clients`, "SIGTERM, SIGINT: no new clients", "SIGHUP: the files of"},
@@ -47,4 +41,53 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
+}
+
+func allPrograms(t *testing.T) (names []string) {
+	t.Helper()
+	folders, err := os.ReadDir(filepath.Join("..", "..", "cmd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		names = append(names, folder.Name())
+	}
+	return names
+}
+
+// TestHelpFits checks that no line of any help has more than 80 columns.
+func TestHelpFits(t *testing.T) {
+	listed := regexp.MustCompile(`(?ms)^(?:Available )?Commands:\n(.*?)\n\n`)
+	name := regexp.MustCompile(`(?m)^  (\w+) `)
+	for commands := programsAsLines(t); len(commands) > 0; commands = commands[1:] {
+		line := append(commands[0][1:len(commands[0]):len(commands[0])], "--help")
+		out, err := exec.CommandContext(t.Context(), filepath.Join(binaries, commands[0][0]), line...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v", commands[0], err)
+		}
+		for text := range strings.Lines(string(out)) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(text, "\n")); n > 80 {
+				t.Errorf("%v --help: %d columns: %s", commands[0], n, text)
+			}
+		}
+		if found := listed.FindStringSubmatch(string(out)); found != nil {
+			for _, sub := range name.FindAllStringSubmatch(found[1], -1) {
+				if sub[1] != "completion" && sub[1] != "help" { // cobra's
+					commands = append(commands, append(slices.Clone(commands[0]), sub[1]))
+				}
+			}
+		}
+	}
+}
+
+func programsAsLines(t *testing.T) (lines [][]string) {
+	for _, program := range allPrograms(t) {
+		lines = append(lines, []string{program})
+	}
+	return lines
+}
+
+// TestFirstSuggestionRunsAnywhere: what the client without arguments suggests needs no other machine and no device.
+func TestFirstSuggestionRunsAnywhere(t *testing.T) {
+	start(t, "rdma_client").fails(2, "try: rdma_client 127.0.0.1 soft0")
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 )
 
 // storyRuns are the runs whose stories are in testdata/story, both ends in one file. peer
@@ -221,49 +218,41 @@ func TestLadderColours(t *testing.T) {
 	s.stops()
 }
 
-// TestDemoSideBySide checks that the demo prints both stories side by side if the width, from
-// the environment or the terminal, allows it, and one after the other otherwise.
-func TestDemoSideBySide(t *testing.T) {
+// TestTraceFits checks that -v breaks its lines at the width of a terminal, and only there.
+func TestTraceFits(t *testing.T) {
 	noLeak(t)
-	for columns, want := range map[uint16]bool{163: true, 100: false} {
-		terminal, inside := openTerminal(t)
-		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
-			t.Fatal(err)
+	s := serve(t)
+	for _, terminal := range []bool{true, false} {
+		shown, elsewhere := onTerminal(t, terminal, false, filepath.Join(binaries, "rdma_client"), "-v", ipv4, device, s.port)
+		widest := 0
+		for line := range strings.Lines(strings.ReplaceAll(shown+elsewhere, "\r\n", "\n")) {
+			widest = max(widest, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
 		}
-		cmd := exec.Command("test/e2e/demo.sh", device, ipv4)
-		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), "PORT="+freePort(t), "COLUMNS=", "BIN="+binaries)
-		cmd.Stdout, cmd.Stderr = inside, inside
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		inside.Close()
-		out, _ := io.ReadAll(terminal) // ends with EIO when no process has the terminal open
-		if err := cmd.Wait(); err != nil || strings.Contains(string(out), " │ ") != want {
-			t.Errorf("a terminal of %d columns: %v\n%s", columns, err, out)
+		if fits := widest <= 100; fits != terminal {
+			t.Errorf("on a terminal of 100 columns: %t; the widest line has %d", terminal, widest)
 		}
 	}
-	for _, c := range []struct {
-		columns string
-		wide    bool
-	}{{"200", true}, {"163", true}, {"162", false}, {"80", false}, {"", false}} {
-		t.Run(c.columns, func(t *testing.T) {
-			cmd := exec.Command("test/e2e/demo.sh", device, ipv4)
-			cmd.Dir = filepath.Join("..", "..")
-			cmd.Env = append(os.Environ(), "PORT="+freePort(t), "COLUMNS="+c.columns, "BIN="+binaries)
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			wide := regexp.MustCompile(`(?m)^RESET→INIT  mask=0x39: .* │ RESET→INIT  mask=0x39: `).Match(out)
-			if wide != c.wide || !strings.Contains(string(out), "demo: both ends succeeded") {
-				t.Errorf("side by side: %v\n%s", wide, out)
-			}
-			for line := range strings.Lines(string(out)) {
-				if n := utf8.RuneCountInString(line) - 1; n > 163 || n > 80 && !c.wide {
-					t.Errorf("%d columns: %s", n, line)
-				}
-			}
-		})
+	s.stops()
+}
+
+// TestDemo checks that the demo draws both ends in 80 columns, and says what comes next.
+func TestDemo(t *testing.T) {
+	noLeak(t)
+	cmd := exec.Command("test/e2e/demo.sh", device, ipv4)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "PORT="+freePort(t), "BIN="+binaries)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text := string(out)
+	checkWidth(t, text)
+	for _, want := range []string{"client on " + device + " ", " server on " + device + "\n", "\nRESET→INIT│ ", " │RESET→INIT\n", "══ SEND, 15 bytes ═"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the demo lacks %q:\n%s", want, text)
+		}
+	}
+	if !strings.HasSuffix(text, "\nnow: make lab-web\n") {
+		t.Errorf("the demo ends with\n%s", text)
 	}
 }

@@ -170,7 +170,7 @@ func TestUnit(t *testing.T) {
 	}
 	for _, test := range []struct{ flags, line string }{
 		{"", `^time=\S+ level=INFO msg="listening on `},
-		{"-v ", `^\[\S+ #\d+ server\] SLOW  listening on `},
+		{"-v ", `^\[\S+ #\d+ server\] CONTROL listening on `},
 		{"--json ", `^{.*"event":"server.listening"`},
 	} {
 		by, reports := likeSystemd(t)

@@ -163,7 +163,7 @@ func meterRun(t *testing.T, move func(*meter)) (rows []string, log string) {
 	name := file.Name()
 	var out bytes.Buffer
 	m := &meter{csv: file}
-	_, stop := m.start(t.Context(), slog.New(trace.NewNarration(&out, slog.LevelInfo)), 1<<20)
+	_, stop := m.start(t.Context(), slog.New(trace.NewNarration(&out, slog.LevelInfo, 0)), 1<<20)
 	move(m)
 	if err := stop(); err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func NewEnd(t *testing.T, of job.Type, client bool, args ...string) (job.Endpoin
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	e, err := side.NewEndpoint(job.Session{Logger: slog.New(trace.NewNarration(&out, slog.LevelInfo)), Port: 1})
+	e, err := side.NewEndpoint(job.Session{Logger: slog.New(trace.NewNarration(&out, slog.LevelInfo, 0)), Port: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
