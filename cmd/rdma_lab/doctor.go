@@ -31,8 +31,8 @@ Each check prints a line: ok, warn, fail or skip, the check's name, and what it
 found. A check is skipped if an earlier one failed, or if it does not apply. After
 warn and fail comes the command that mends it, or shows more of it.
 
-A machine without an RDMA device gets a warning, because soft0 works. With --device
-it is a failure.
+The last line says on which devices you can run everything. A machine without an RDMA
+device has soft0. With --device it is a failure.
 
 Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command line;
 130 if a signal stopped it.`,

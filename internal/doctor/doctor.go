@@ -25,7 +25,7 @@ const (
 	OK   Status = "ok"
 	Warn Status = "warn" // a run can work, perhaps slowly or on another device
 	Fail Status = "fail" // a run fails
-	Skip Status = "skip" // not checked, because an earlier check failed
+	Skip Status = "skip" // not checked, because an earlier check failed, or because it does not matter
 )
 
 // Finding is what a check found.
@@ -63,6 +63,7 @@ var checks = []Check{
 	{"route", route},
 	{"server", server},
 	{"job", hostJob},
+	{"verdict", verdict},
 }
 
 // Run runs the checks within the limit and passes each finding to found. It returns an
@@ -148,7 +149,7 @@ func Text(w io.Writer) func(Finding) error {
 			return nil
 		}
 		_, err := fmt.Fprintf(w, "%-4s  %-9s  %s\n", f.Status, f.Check, line(f.Found))
-		if err == nil && f.Try != "" {
+		if err == nil && f.Try != "" && f.Status != Skip {
 			_, err = fmt.Fprintf(w, "      try: %s\n", line(f.Try))
 		}
 		return err
@@ -180,7 +181,7 @@ func fail(try, format string, args ...any) Finding {
 }
 
 func skip(format string, args ...any) []Finding {
-	return []Finding{{Status: Skip, Found: "skipped: " + fmt.Sprintf(format, args...)}}
+	return []Finding{{Status: Skip, Found: fmt.Sprintf(format, args...)}}
 }
 
 // quietly leaves findings out of the text.

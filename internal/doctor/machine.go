@@ -25,9 +25,10 @@ var drivers = map[string]string{
 // noDevice makes the finding of a machine without the device: it matters if the user asked
 // for the device, because soft0 works without the kernel.
 func (h *Host) noDevice(try, format string, args ...any) []Finding {
-	f := warn(try, format, args...)
-	if h.Device != "" {
-		f.Status = Fail
+	f := fail(try, format, args...)
+	if h.Device == "" {
+		f.Status = Skip
+		f.Found += "; soft0 needs none (rdma_lab doctor --device rxe0 says how to get one)"
 	}
 	return []Finding{f}
 }

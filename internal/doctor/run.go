@@ -215,6 +215,21 @@ func hostJob(ctx context.Context, h *Host) []Finding {
 	return []Finding{ok("%s WRITEs to %v and READs from it, small messages and large ones", h.dialed, to)}
 }
 
+// verdict says what can run here, if no check failed.
+func verdict(_ context.Context, h *Host) []Finding {
+	if len(h.failed) > 0 {
+		return nil // the error names the checks
+	}
+	names := cmp.Or(h.Device, "soft0")
+	if len(h.devices) > 0 {
+		names = ""
+		for i, d := range h.devices {
+			names += []string{"", ", "}[min(i, 1)] + d.name
+		}
+	}
+	return []Finding{ok("you can run everything on %s", names)}
+}
+
 // job runs one of the jobs with HOST, for a fifth of the doctor's time at most.
 func (h *Host) job(ctx context.Context, to netip.AddrPort, flags []string) error {
 	ctx, cancel := context.WithTimeout(ctx, h.limit/5)

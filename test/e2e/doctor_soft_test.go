@@ -54,7 +54,8 @@ func TestDoctorOnSoft(t *testing.T) {
 		if checks[first].str("status") == "ok" {
 			first = "devices" // the module is loaded
 		}
-		expectCheck(t, checks, first, "warn", "")
+		expectCheck(t, checks, first, "skip", "soft0 needs none")
+		expectCheck(t, checks, "verdict", "ok", "you can run everything on soft0")
 		expectCheck(t, checks, "soft", "ok", "soft0 works")
 	}
 	missing := doctor(t, 1, "--device", "nosuch0")
