@@ -235,7 +235,7 @@ func elementOf(local verbs.MRSlice, needs verbs.Access) (verbs.SGE, error) {
 	}
 	sge, err := local.SGE()
 	if err == nil && local.MR.Access()&needs != needs {
-		err = errors.Errorf("the local region (%v) lacks %s, which the device needs to write to it; try: registering it with verbs.AccessLocalWrite", local.MR, needs.Name())
+		err = errors.Errorf("the local region (%v) lacks %s, which the device needs to write to it; try: register it with verbs.AccessLocalWrite", local.MR, needs.Name())
 	}
 	return sge, err
 }

@@ -61,7 +61,7 @@ var (
 type closedError struct{ object string }
 
 func (e closedError) Error() string {
-	return "the " + e.object + " is closed; try: closing it only after its last use"
+	return "the " + e.object + " is closed; try: close it only after its last use"
 }
 
 func (closedError) Is(target error) bool { return target == net.ErrClosed }
@@ -72,7 +72,7 @@ type portDownError struct{ error }
 func (portDownError) Is(target error) bool { return target == syscall.ENETDOWN }
 
 func errPortDown(device string, port uint8, state verbs.PortState) error {
-	return portDownError{errors.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)}
+	return portDownError{errors.Errorf("port %d of %s is %v; try: set its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)}
 }
 
 func errNoGID(index int) error {

@@ -148,7 +148,7 @@ func (e events) drained(flushed int) {
 // shortage logs that a listener cannot accept connections for now.
 func (e events) shortage(cause error) {
 	event.ListenerShort.LogAt(slog.LevelWarn, e.logger, "cannot accept a connection: the listener pauses and tries again",
-		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
+		slog.String("error", cause.Error()), slog.String("try", "raise the limit of open files (ulimit -n), or make fewer connections at a time"))
 }
 
 // clientFailed logs that a server's client failed.

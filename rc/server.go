@@ -141,7 +141,7 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving > 0 {
-		return errors.WithMessage(syscall.EBUSY, "rc: Close of a server that serves; try: ending Serve's context, and waiting for Serve")
+		return errors.WithMessage(syscall.EBUSY, "rc: Close of a server that serves; try: end Serve's context, and wait for Serve")
 	}
 	s.closed = true
 	s.stopEvents()

@@ -137,11 +137,11 @@ func (e closedError) Error() string { return "the " + e.kind + " is closed" }
 
 func (e closedError) Is(target error) bool { return target == net.ErrClosed }
 
-const closedHint = "closing it only after its last use"
+const closedHint = "close it only after its last use"
 
 // otherDevice makes the error for an object made of objects of two devices.
 func otherDevice(op, device, detail string) error {
-	return &Error{Op: op, Device: device, Errno: syscall.EINVAL, Detail: detail, Hint: "objects of one opened device"}
+	return &Error{Op: op, Device: device, Errno: syscall.EINVAL, Detail: detail, Hint: "use objects of one opened device"}
 }
 
 // errnoOf finds the errno in an error. It returns 0 if there is none.

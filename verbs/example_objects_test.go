@@ -34,7 +34,7 @@ func ExamplePD() {
 		check(close())
 	}
 	// Output:
-	// ibv_dealloc_pd on soft0 (the PD has living children: 1 MR, 2 QP): EBUSY (16, device or resource busy); try: closing those first
+	// ibv_dealloc_pd on soft0 (the PD has living children: 1 MR, 2 QP): EBUSY (16, device or resource busy); try: close those first
 	// IBV_WC_REM_ACCESS_ERR
 }
 
@@ -75,7 +75,7 @@ func ExampleCQ() {
 	// IBV_WC_RECV of request 7: immediate 0xcafe
 	// more: 0
 	// nobody else will write
-	// ibv_poll_cq on soft0: the CQ is closed; try: closing it only after its last use
+	// ibv_poll_cq on soft0: the CQ is closed; try: close it only after its last use
 }
 
 // One channel serves many CQs: each wait gets the events of its own CQ.
@@ -110,7 +110,7 @@ func ExampleCompChannel() {
 	wc := <-received
 	fmt.Println(wc.Opcode, wc.ID)
 	// Output:
-	// ibv_destroy_comp_channel on soft0 (the completion channel has living children: 2 CQ): EBUSY (16, device or resource busy); try: closing those first
+	// ibv_destroy_comp_channel on soft0 (the completion channel has living children: 2 CQ): EBUSY (16, device or resource busy); try: close those first
 	// IBV_WC_SEND 2
 	// IBV_WC_RECV 1
 }

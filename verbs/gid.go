@@ -116,7 +116,7 @@ func (e *GIDError) Error() string {
 		return fmt.Sprintf("GID index %d of port %d is not a filled slot; the table has %s; try: one of those, or leave the index out",
 			*e.Selection.Index, e.Port, has)
 	}
-	return fmt.Sprintf("port %d has no RoCE v2 GID to reach a peer with; the table has %s; try: giving the port's network interface an address (ip addr add) and setting it up (ip link set up)",
+	return fmt.Sprintf("port %d has no RoCE v2 GID to reach a peer with; the table has %s; try: give the port's network interface an address (ip addr add) and setting it up (ip link set up)",
 		e.Port, has)
 }
 

@@ -192,7 +192,7 @@ func (h *handle) close(op string, destroy func() error) error {
 	if len(h.children) > 0 {
 		err := fail(op, h.device, "", syscall.EBUSY).(*Error)
 		err.Detail = "the " + h.kind + " has living children: " + counts(h.children)
-		err.Hint = "closing those first"
+		err.Hint = "close those first"
 		return err
 	}
 	began := time.Now()

@@ -76,7 +76,7 @@ func TestPostErrorOfOtherDevices(t *testing.T) {
 		"ENOMEM for elements": {RC, qpstate.RTS, syscall.ENOMEM, SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}, "3 elements (SGEs), but 2 were granted", "is full"},
 		"ENOMEM for a bind":   {RC, qpstate.RTS, syscall.ENOMEM, SendWR{Opcode: OpBindMW, Bind: &MWBind{MW: window, MR: mr, RKey: window.RKey()}}, "queue is full", "window"},
 		"no reason":           {UD, qpstate.RTS, syscall.EINVAL, SendWR{Opcode: OpSend, AH: mine}, "documentation", "AH"},
-		"EIO":                 {RC, qpstate.RTS, syscall.EIO, SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}, "opening the device again", "elements"},
+		"EIO":                 {RC, qpstate.RTS, syscall.EIO, SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}, "open the device again", "elements"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			qp := must[*QP](t)(pd.CreateQP(QPInit{Type: c.typ, SendCQ: cq, RecvCQ: cq, Cap: QPCap{MaxSendWR: 1, MaxSendSGE: 2}}))

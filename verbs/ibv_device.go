@@ -101,7 +101,7 @@ func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 // still work.
 var loadIbv = sync.OnceValue(func() error {
 	if reason := C.rv_load(); reason != nil {
-		return errors.WithMessagef(syscall.EOPNOTSUPP, "libibverbs cannot be loaded (%s); try: installing libibverbs1 and ibverbs-providers (on Fedora libibverbs), which RDMA devices need", C.GoString(reason))
+		return errors.WithMessagef(syscall.EOPNOTSUPP, "libibverbs cannot be loaded (%s); try: install libibverbs1 and ibverbs-providers (on Fedora libibverbs), which RDMA devices need", C.GoString(reason))
 	}
 	return nil
 })

@@ -54,7 +54,7 @@ func TestWithoutLibibverbs(t *testing.T) {
 		if err == nil || !errors.Is(err, stderrors.ErrUnsupported) {
 			t.Fatalf("Devices: %v", err)
 		}
-		for _, want := range []string{"libibverbs cannot be loaded", "libibverbs.so.1", "try: installing"} {
+		for _, want := range []string{"libibverbs cannot be loaded", "libibverbs.so.1", "try: install"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q lacks %q", err, want)
 			}

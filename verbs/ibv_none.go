@@ -21,4 +21,4 @@ func (ibvProvider) Devices() ([]DeviceInfo, error) { return nil, errNoLibibverbs
 func (ibvProvider) Open(string) (ProviderDevice, error) { return nil, errNoLibibverbs }
 
 // errNoLibibverbs is errors.ErrUnsupported, through its errno.
-var errNoLibibverbs = errors.WithMessage(syscall.EOPNOTSUPP, "this binary was built without cgo or not for Linux; try: rebuilding it with CGO_ENABLED=1 and libibverbs-dev")
+var errNoLibibverbs = errors.WithMessage(syscall.EOPNOTSUPP, "this binary was built without cgo or not for Linux; try: rebuild it with CGO_ENABLED=1 and libibverbs-dev")

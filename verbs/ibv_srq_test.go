@@ -58,7 +58,7 @@ func TestSRQPostSaysWhichRequestWasRefused(t *testing.T) {
 	if err := srq.PostRecv(make([]RecvWR, 10)); !errors.As(err, &pe) || pe.Index != 3 || !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("got %v", err)
 	} else if want := "ibv_post_srq_recv on an SRQ: work request [3] refused: ENOMEM (12, cannot allocate memory); try: " +
-		"polling completions before posting more (the SRQ is full), or fewer SGEs"; err.Error() != want {
+		"poll completions before posting more (the SRQ is full), or use fewer SGEs"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
 	f.Refuse(-1, 0)

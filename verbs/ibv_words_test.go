@@ -98,8 +98,8 @@ func TestMissingOpcodes(t *testing.T) {
 		f, qp := fakeQPBy(t, path, wide)
 		word := make([]uint64, 1)
 		for wr, remedy := range map[*SendWR]string{
-			{Opcode: OpAtomicWrite, SGL: []SGE{{Addr: uint64(uintptr(unsafe.Pointer(&word[0]))), Length: 8}}}: "try: PostWRAPI as QPInit.PostPath",
-			{Opcode: OpFlush, Flush: Flush{Type: FlushGlobal, Length: 8}}:                                     "try: an OpRDMARead of the last byte",
+			{Opcode: OpAtomicWrite, SGL: []SGE{{Addr: uint64(uintptr(unsafe.Pointer(&word[0]))), Length: 8}}}: "try: use PostWRAPI as QPInit.PostPath",
+			{Opcode: OpFlush, Flush: Flush{Type: FlushGlobal, Length: 8}}:                                     "try: use an OpRDMARead of the last byte",
 		} {
 			err := qp.PostSend([]SendWR{{Opcode: OpSend}, *wr})
 			var pe *PostError

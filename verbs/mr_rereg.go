@@ -121,6 +121,6 @@ func (mr *MR) lose(flags ReregFlags, next *MR, err error) error {
 		mr.free = append(mr.free, next.free...)
 	}
 	e := fail("ibv_rereg_mr", mr.device, flags.String(), err).(*Error)
-	e.Hint = "closing the region, which is lost, and registering its memory again"
+	e.Hint = "close the region, which is lost, and register its memory again"
 	return e
 }

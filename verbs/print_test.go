@@ -76,7 +76,7 @@ func TestErrorsAreFoundThroughWraps(t *testing.T) {
 	if !errors.Is(err, stderrors.ErrUnsupported) || !errors.Is(err, syscall.EOPNOTSUPP) {
 		t.Errorf("%v is not ErrUnsupported", err)
 	}
-	want := "making a queue pair: ibv_create_qp on rxe0 (UC): EOPNOTSUPP (95, operation not supported); try: a transport type that the device has (RC is the common one), and PostAuto as the PostPath"
+	want := "making a queue pair: ibv_create_qp on rxe0 (UC): EOPNOTSUPP (95, operation not supported); try: use a transport type that the device has (RC is the common one), and PostAuto as the PostPath"
 	if err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}

@@ -87,7 +87,7 @@ static void *open_library(const char *file)
 	char path[4096];
 	enum { MOST = 1000 }; /* of nested children that load, so that the path fits */
 	if (loads > MOST || !copy_of(file, path, sizeof path)) {
-		fprintf(stderr, "rawverbs: a child cannot copy %s: %s; try: opening the device in the parent only\n", file, strerror(errno));
+		fprintf(stderr, "rawverbs: a child cannot copy %s: %s; try: open the device in the parent only\n", file, strerror(errno));
 		return NULL;
 	}
 	void *library = open_path(path);

@@ -111,7 +111,7 @@ func (s *server) train(ctx context.Context) error {
 		return m.conn.Finish(ctx)
 	})
 	if len(s.working) == 0 {
-		return errors.New("no worker came to the end; try: looking at their output")
+		return errors.New("no worker came to the end; try: look at their output")
 	}
 	if off := s.at.distance(&known); off > s.tolerance {
 		return fmt.Errorf("not converged: after %d rounds a weight is off by %.4f, and %v is allowed; try: more --rounds, or another --rate than %v", s.rounds, off, s.tolerance, s.rate)
@@ -133,7 +133,7 @@ func (s *server) round(ctx context.Context, round uint32) (mean vector, loss flo
 		return mean, 0, err
 	}
 	if len(s.working) == 0 {
-		return mean, 0, fmt.Errorf("no worker is left in round %d; try: looking at their output", round)
+		return mean, 0, fmt.Errorf("no worker is left in round %d; try: look at their output", round)
 	}
 	share := 1 / float64(len(s.working))
 	for _, m := range s.working {

@@ -37,6 +37,9 @@ func TestEntriesAreWhole(t *testing.T) {
 				t.Errorf("%s: %q is not a clause", e.Key, text)
 			}
 		}
+		if first := strings.Fields(Plain(strings.TrimPrefix(e.Remedy, "on RoCE ")))[0]; !slices.Contains(imperatives, first) {
+			t.Errorf("%s: %q does not begin with an imperative", e.Key, e.Remedy)
+		}
 		if strings.HasSuffix(e.Cause, "?") || strings.Contains(e.Cause+e.Remedy, "try:") {
 			t.Errorf("%s: %q cannot stand before \"; try: \", or %q after it", e.Key, e.Cause, e.Remedy)
 		}
@@ -49,6 +52,19 @@ func TestEntriesAreWhole(t *testing.T) {
 				t.Errorf("%s and %s answer the same call", e.Key, other)
 			}
 			answers[at] = e.Key
+		}
+	}
+}
+
+// imperatives begin remedies, which follow "try: ".
+var imperatives = strings.Fields("add arm ask bind call change check choose close compare connect convert copy detach do exchange find give import " +
+	"invalidate keep leave list load look make map mend move open ping poll post raise read receive register run send set start use wait")
+
+// TestRemediesDoNotHide: RNR_RETRY 7 hides that receives are missing, as docs/mistakes.md says, so no remedy asks for it.
+func TestRemediesDoNotHide(t *testing.T) {
+	for _, e := range entries {
+		if strings.Contains(e.Remedy, "RNR_RETRY 7") {
+			t.Errorf("%s: %q", e.Key, e.Remedy)
 		}
 	}
 }

@@ -62,6 +62,7 @@ func TestEverySymptomIsFound(t *testing.T) {
 		{"nothing arrives", "psn"},
 		{"RNR_RETRY_EXC", "status RNR_RETRY_EXC_ERR"},
 		{"0.6 s stalls, no error", "stalls"},
+		{"why does my send hang", "no-completion"},
 		{"REM_ACCESS", "status REM_ACCESS_ERR"},
 		{"REM_INV_REQ", "status REM_INV_REQ_ERR"},
 		{"LOC_PROT", "status LOC_PROT_ERR"},

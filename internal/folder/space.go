@@ -68,7 +68,7 @@ func (f *Folder) freeSpace() (int64, error) {
 
 func (f *Folder) freeOf(at *unix.Statfs_t) (int64, error) {
 	if float64(at.Ffree) < float64(at.Files)/reserveShare { // without a limit both are 0
-		return 0, errors.Errorf("the file system of the folder %s is short of files: it has room for %d of %d (df -i); try: removing files there", f.path, at.Ffree, at.Files)
+		return 0, errors.Errorf("the file system of the folder %s is short of files: it has room for %d of %d (df -i); try: remove files there", f.path, at.Ffree, at.Files)
 	}
 	return int64(min(float64(at.Bavail)*float64(at.Bsize), math.MaxInt64/2)), nil
 }

@@ -18,7 +18,7 @@ var ends = []Mistake{
 		Why: "None of the client's requests failed. WR_FLUSH_ERR says that the queue pair was in ERR before the receive got a message. " +
 			"The cause lies before the first flush: the server disconnected, because it never sent the greeting. " +
 			"A handler that returns silently at status 5 hides exactly this: the program looks finished, and the greeting is missing.",
-		Remedy: "At WR_FLUSH_ERR ask what moved the queue pair to ERR: the first status that is not 5, an asynchronous event, or a disconnect. " +
+		Remedy: "Ask at WR_FLUSH_ERR what moved the queue pair to ERR: the first status that is not 5, an asynchronous event, or a disconnect. " +
 			"Then ask the peer's log why. Disconnect only after both ends have said that they are done (a barrier over TCP).",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCWRFlushErr),
 			Server: outcome(qpstate.Error, verbs.WCSuccess)},

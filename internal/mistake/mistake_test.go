@@ -67,6 +67,9 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// imperatives begin remedies.
+var imperatives = strings.Fields("Agree Ask Capture Check Compare Drop Exchange Keep Move Post Print Put Register Set Signal")
+
 // TestTexts looks for texts that are missing or are not sentences.
 func TestTexts(t *testing.T) {
 	names := map[string]bool{}
@@ -79,6 +82,9 @@ func TestTexts(t *testing.T) {
 			if text == "" || !strings.ContainsAny(text[len(text)-1:], ".?") {
 				t.Errorf("%s: not a sentence: %q", m.Name, text)
 			}
+		}
+		if first, _, _ := strings.Cut(m.Remedy, " "); !slices.Contains(imperatives, first) {
+			t.Errorf("%s: %q does not begin with an imperative", m.Name, m.Remedy)
 		}
 		if m.Title == "" || len(m.Title) > 57 {
 			t.Errorf("%s: the title has %d bytes, want 1 to 57, for a line of --list", m.Name, len(m.Title))

@@ -132,8 +132,8 @@ var paths = []Mistake{
 		Title:    "a lost packet, a late receive, and a wrong rkey",
 		Setting:  "Between the ends a switch loses one packet: the second of three that carry the client's first message. The client's second message finds no receive; the server posts a receive only after that. Finally the client WRITEs with a wrong rkey.",
 		Question: "Three things go wrong. Which of them does the client's program see?",
-		Why:      "The server answers each of the three with a NAK. \"PSN sequence error\" names the packet that it misses, and the client resends from there. \"RNR NAK\" says how long to wait, and the client resends the message after that. Both repairs are the device's work, so the program sees success. \"Remote access error\" is final: the request fails, and both queue pairs go to ERR.",
-		Remedy:   "For the rkey: see bad-rkey. The first two need no remedy if they are rare. Each costs time that no completion shows, so look at counters or at a capture when a connection is slow.",
+		Why:      "The server answers each of the three with a NAK. \"PSN sequence error\" names the packet that is missing, and the client resends it. \"RNR NAK\" says how long to wait, and the client resends the message after that. Both repairs are the device's work, so the program sees success. \"Remote access error\" is final: the request fails, and both queue pairs go to ERR.",
+		Remedy:   "Print the region at both ends and compare (bad-rkey). Leave the first two alone if they are rare. Each costs time that no completion shows, so look at counters or at a capture when a connection is slow.",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess, verbs.WCRemAccessErr),
 			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess)},
 		run: func(b *bench) {

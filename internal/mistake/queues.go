@@ -17,7 +17,7 @@ var queues = []Mistake{
 		Setting:  "Both queue pairs are in RTS. The server has no receive posted. RNR_RETRY is 2, the server's MIN_RNR_TIMER is 0.64 ms. The client sends 64 bytes.",
 		Question: "Does the device keep the message until the server posts a receive, as a socket does?",
 		Why:      "An RDMA device has no buffer of its own for messages. Without a receive the server's device answers \"receiver not ready\" (RNR NAK) and drops the packet. The client resends after MIN_RNR_TIMER, RNR_RETRY times, and gives up with RNR_RETRY_EXC_ERR. The server's queue pair stays in RTS, and its program notices nothing.",
-		Remedy:   "Post receives before RTR, and repost each one before the peer can send again. RNR_RETRY 7 waits forever, which hides the fault as slowness.",
+		Remedy:   "Post receives before RTR, and repost each one before the peer can send again. Do not rely on RNR_RETRY 7: it waits forever, which hides the fault as slowness.",
 		Expect:   expect{Client: outcome(qpstate.Error, verbs.WCRNRRetryExcErr), Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
 			b.connect(qpstate.MaskRNRRetry | qpstate.MaskMinRNRTimer)

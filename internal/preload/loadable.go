@@ -92,7 +92,7 @@ func linkable(program string) error {
 	linker := dynamicLinker(f)
 	switch {
 	case linker == "":
-		return errors.Errorf("%s is linked statically, so nothing can be preloaded; try: linking it with the shared libibverbs "+
+		return errors.Errorf("%s is linked statically, so nothing can be preloaded; try: link it with the shared libibverbs "+
 			"(a Go program can import github.com/rawverbs/rawverbs/softroce instead); or, if only programs that it starts use libibverbs, "+
 			`eval "$(rawverbs env)"; %[1]s`, program)
 	case strings.HasPrefix(filepath.Base(linker), "ld-musl"):

@@ -26,7 +26,7 @@ func OwnNetwork(t testing.TB, variables ...string) bool {
 	}
 	switch out, err := c.CombinedOutput(); {
 	case c.ProcessState == nil:
-		t.Fatalf("no network namespace can be made: %v; try: running as root", err)
+		t.Fatalf("no network namespace can be made: %v; try: run as root", err)
 	case err != nil:
 		t.Fatalf("in a new network namespace: %v\n%s", err, out)
 	}

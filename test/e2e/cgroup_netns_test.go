@@ -48,7 +48,7 @@ func grouped(t *testing.T, bytes, others int64) []string {
 		dir, limit = filepath.Join(dir, "memory", ownGroup(t)), "memory.limit_in_bytes"
 	case err != nil: // as in the test machine
 		if err := unix.Mount("cgroup2", dir, "cgroup2", 0, ""); err != nil {
-			t.Fatalf("mount the cgroups: %v; try: running as root", err)
+			t.Fatalf("mount the cgroups: %v; try: run as root", err)
 		}
 		t.Cleanup(func() {
 			if err := unix.Unmount(dir, 0); err != nil {
@@ -61,7 +61,7 @@ func grouped(t *testing.T, bytes, others int64) []string {
 	}
 	group, err := os.MkdirTemp(dir, "rawverbs-e2e-")
 	if err != nil {
-		t.Fatalf("%v; try: running as root", err)
+		t.Fatalf("%v; try: run as root", err)
 	}
 	used, err := os.CreateTemp("/dev/shm", "rawverbs-e2e-")
 	if err != nil {
@@ -91,7 +91,7 @@ func limitMemory(t *testing.T, control string) {
 		return
 	}
 	if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
-		t.Fatalf("%v; try: running as root", err)
+		t.Fatalf("%v; try: run as root", err)
 	}
 	t.Cleanup(func() {
 		if err := os.WriteFile(control, []byte("-memory"), 0); err != nil {

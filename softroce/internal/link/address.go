@@ -78,7 +78,7 @@ func sendHint(err error) string {
 	case errors.Is(err, syscall.EINVAL):
 		hint = "an address that can be reached from this one: a loopback address reaches only loopback"
 	case errors.Is(err, syscall.EPERM):
-		hint = fmt.Sprintf("opening UDP port %d in the firewall", packet.Port)
+		hint = fmt.Sprintf("open UDP port %d in the firewall", packet.Port)
 	case errors.Is(err, packet.ErrFlow):
 		hint = "an address of the same family as the local address"
 	}

@@ -51,7 +51,7 @@ type outcome struct {
 // turnLimit is longer than any turn, even on a busy machine.
 const turnLimit = 4 * time.Minute
 
-var errTooLong = fmt.Errorf("it took more than %v; try: running it again when the machine is idle", turnLimit)
+var errTooLong = fmt.Errorf("it took more than %v; try: run it again when the machine is idle", turnLimit)
 
 // run runs both programs with m and returns the client's figures.
 func (p pair) run(ctx context.Context, m measure) (reading, error) {

@@ -46,8 +46,8 @@ export const mistakes = {
   "mistake.lost-packet.title": "a lost packet, a late receive, and a wrong rkey",
   "mistake.lost-packet.setting": "Between the ends a switch loses one packet: the second of three that carry the client's first message. The client's second message finds no receive; the server posts a receive only after that. Finally the client WRITEs with a wrong rkey.",
   "mistake.lost-packet.question": "Three things go wrong. Which of them does the client's program see?",
-  "mistake.lost-packet.why": "The server answers each of the three with a NAK. \"PSN sequence error\" names the packet that it misses, and the client resends from there. \"RNR NAK\" says how long to wait, and the client resends the message after that. Both repairs are the device's work, so the program sees success. \"Remote access error\" is final: the request fails, and both queue pairs go to ERR.",
-  "mistake.lost-packet.remedy": "For the rkey: see bad-rkey. The first two need no remedy if they are rare. Each costs time that no completion shows, so look at counters or at a capture when a connection is slow.",
+  "mistake.lost-packet.why": "The server answers each of the three with a NAK. \"PSN sequence error\" names the packet that is missing, and the client resends it. \"RNR NAK\" says how long to wait, and the client resends the message after that. Both repairs are the device's work, so the program sees success. \"Remote access error\" is final: the request fails, and both queue pairs go to ERR.",
+  "mistake.lost-packet.remedy": "Print the region at both ends and compare (bad-rkey). Leave the first two alone if they are rare. Each costs time that no completion shows, so look at counters or at a capture when a connection is slow.",
   "mistakes.group.3": "Memory and keys",
   "mistake.bad-rkey.title": "a WRITE with a wrong rkey",
   "mistake.bad-rkey.setting": "The server has a region with every right, and a receive posted. The client WRITEs 64 bytes to the region's address. The rkey is not the region's.",
@@ -84,7 +84,7 @@ export const mistakes = {
   "mistake.no-receive.setting": "Both queue pairs are in RTS. The server has no receive posted. RNR_RETRY is 2, the server's MIN_RNR_TIMER is 0.64 ms. The client sends 64 bytes.",
   "mistake.no-receive.question": "Does the device keep the message until the server posts a receive, as a socket does?",
   "mistake.no-receive.why": "An RDMA device has no buffer of its own for messages. Without a receive the server's device answers \"receiver not ready\" (RNR NAK) and drops the packet. The client resends after MIN_RNR_TIMER, RNR_RETRY times, and gives up with RNR_RETRY_EXC_ERR. The server's queue pair stays in RTS, and its program notices nothing.",
-  "mistake.no-receive.remedy": "Post receives before RTR, and repost each one before the peer can send again. RNR_RETRY 7 waits forever, which hides the fault as slowness.",
+  "mistake.no-receive.remedy": "Post receives before RTR, and repost each one before the peer can send again. Do not rely on RNR_RETRY 7: it waits forever, which hides the fault as slowness.",
   "mistake.receive-too-small.title": "a SEND of 128 bytes to a receive of 64",
   "mistake.receive-too-small.setting": "The server has two receives of 64 bytes posted. The client sends 128 bytes.",
   "mistake.receive-too-small.question": "Does the message fill both receives, or is it cut off, or does it fail?",
@@ -105,7 +105,7 @@ export const mistakes = {
   "mistake.early-disconnect.setting": "Both ends post a receive. The client sends a message and waits for the server's greeting. The server's program should send the greeting when the connection is established, but its handler for this event is commented out. So it receives the client's message and disconnects. At a disconnect both programs move their queue pair to ERR, as rdma_disconnect does.",
   "mistake.early-disconnect.question": "The client sees: send success (0), then receive WR_FLUSH_ERR (5). Which of its requests failed, and why? Is it right to return from the completion handler at status 5?",
   "mistake.early-disconnect.why": "None of the client's requests failed. WR_FLUSH_ERR says that the queue pair was in ERR before the receive got a message. The cause lies before the first flush: the server disconnected, because it never sent the greeting. A handler that returns silently at status 5 hides exactly this: the program looks finished, and the greeting is missing.",
-  "mistake.early-disconnect.remedy": "At WR_FLUSH_ERR ask what moved the queue pair to ERR: the first status that is not 5, an asynchronous event, or a disconnect. Then ask the peer's log why. Disconnect only after both ends have said that they are done (a barrier over TCP).",
+  "mistake.early-disconnect.remedy": "Ask at WR_FLUSH_ERR what moved the queue pair to ERR: the first status that is not 5, an asynchronous event, or a disconnect. Then ask the peer's log why. Disconnect only after both ends have said that they are done (a barrier over TCP).",
 } as const;
 
 /** The names of the mistakes, by group. */
