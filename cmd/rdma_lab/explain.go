@@ -10,14 +10,16 @@ import (
 func explain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain <errno|status|event|words>...",
-		Short: "Explain an error number, a completion status, an event or a symptom",
+		Short: "Explain an error, a completion status, an event, a symptom or a term",
 		Long: `explain says what an errno, a completion status or an asynchronous event means, what
 causes it and what to do. It takes names and numbers, with or without their C
 prefix. A number may be several of them: 12 is the errno ENOMEM and the status
-IBV_WC_RETRY_EXC_ERR. Other words are looked up among the known symptoms.`,
+IBV_WC_RETRY_EXC_ERR. It also explains the terms of the glossary, the states of a queue
+pair, mask bits and flags. Other words are looked up among the known symptoms.`,
 		Example: `  rdma_lab explain 12
   rdma_lab explain RETRY_EXC
   rdma_lab explain IBV_EVENT_CQ_ERR
+  rdma_lab explain PSN
   rdma_lab explain capture shows nothing`,
 		Args: cli.Arguments(1, cli.AnyNumber),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

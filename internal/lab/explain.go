@@ -1,4 +1,4 @@
-// Explanations of errnos, statuses, events and symptoms.
+// Explanations of errnos, statuses, events and symptoms, and of the words of the field.
 
 package lab
 
@@ -16,6 +16,7 @@ import (
 // Explanation is the report of what is known about a name, a number or a symptom.
 type Explanation struct {
 	Query   string  `json:"query"`
+	Terms   []Term  `json:"terms,omitempty"`
 	Entries []Entry `json:"entries"`
 }
 
@@ -34,16 +35,22 @@ type Entry struct {
 	About   []string       `json:"about,omitempty"`
 }
 
-// Explain returns the entries that a query asks for. A query without an entry is an error
+// Explain returns the terms and the entries that a query asks for. A query without an entry is an error
 // that names a similar one.
 func Explain(words []string) (*Explanation, error) {
 	words = normal(words)
 	query := strings.Join(words, " ")
 	found := diagnosis.Find(words...)
-	if len(found) == 0 {
+	x := &Explanation{Query: query, Entries: []Entry{}}
+	if asked := asking(query); len(asked) > 0 {
+		x.Terms = findTerms(asked)
+		if len(x.Terms) > 0 {
+			found = slices.DeleteFunc(found, func(e *diagnosis.Entry) bool { return !about(e, asked) })
+		}
+	}
+	if len(found)+len(x.Terms) == 0 {
 		return nil, unknown(words, query)
 	}
-	x := &Explanation{Query: query}
 	for _, e := range found {
 		entry := Entry{
 			Key: e.Key, Kind: e.Kind, Name: e.Name, Text: e.Text, Calls: e.Calls, About: e.About, Lesson: e.Lesson,
@@ -79,7 +86,7 @@ func FlagError(err error) error {
 }
 
 func unknown(words []string, query string) error {
-	const other = "a name such as ENOMEM, RETRY_EXC or CQ_ERR, a number, or words of the symptom"
+	const other = "a name such as ENOMEM, RETRY_EXC, PSN or INIT, a number, or words of the symptom"
 	if len(words) == 0 {
 		return job.Usagef("nothing to explain; try: %s", other)
 	}
@@ -87,16 +94,21 @@ func unknown(words []string, query string) error {
 		return job.Usagef("no errno, completion status or event is %q; try: %s", query, other)
 	}
 	if len(words) == 1 {
-		if best := Closest(words[0], CompleteExplain()); best != "" {
-			return job.Usagef("nothing is known of %q; try: %s", query, best)
+		for _, names := range [][]string{entryNames(), termNames()} {
+			if best := Closest(words[0], names); best != "" {
+				return job.Usagef("nothing is known of %q; try: %s", query, best)
+			}
 		}
 	}
 	return job.Usagef("nothing is known of %q; try: %s", query, other)
 }
 
-// CompleteExplain returns the names that can be explained: without their C prefixes, and the
-// calls.
-func CompleteExplain() []string {
+// CompleteExplain returns the names that can be explained: without their C prefixes, the
+// calls, and the terms.
+func CompleteExplain() []string { return slices.Concat(entryNames(), termNames()) }
+
+// entryNames returns those of the entries, sorted.
+func entryNames() []string {
 	var names []string
 	for _, e := range diagnosis.Entries() {
 		if e.Name != "" && len(e.Calls) == 0 {
@@ -108,11 +120,30 @@ func CompleteExplain() []string {
 	return slices.Compact(names)
 }
 
+// termNames returns the short names of the terms.
+func termNames() (names []string) {
+	for _, t := range terms() {
+		names = append(names, strings.ToUpper(strings.Join(t.asks[0], "_")))
+	}
+	return names
+}
+
 // Fprint prints the entries. Of a number that means several things it says so first.
 func (x *Explanation) Fprint(w io.Writer) error {
 	var p page
 	if text := x.several(); text != "" {
 		p.para("", text)
+		p.line("")
+	}
+	for i, t := range x.Terms {
+		if i > 0 {
+			p.line("")
+		}
+		p.para(t.Kind+": ", t.Name)
+		p.para("  means:   ", t.Text)
+		p.para("  read:    ", t.Lesson)
+	}
+	if len(x.Terms) > 0 && len(x.Entries) > 0 {
 		p.line("")
 	}
 	for i, e := range x.Entries {

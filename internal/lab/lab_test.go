@@ -10,15 +10,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/docs"
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 var update = flag.Bool("update", false, "write testdata")
@@ -67,7 +70,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestExplain(t *testing.T) {
-	for _, query := range []string{"12", "ENOMEM", "RETRY_EXC", "ibv_modify_qp ETIMEDOUT", "a capture shows nothing", "4"} {
+	for _, query := range []string{"12", "ENOMEM", "RETRY_EXC", "ibv_modify_qp ETIMEDOUT", "a capture shows nothing", "4", "psn"} {
 		r, err := Explain([]string{query})
 		golden(t, "explain-"+strings.ReplaceAll(query, " ", "-"), text(t, r, err))
 	}
@@ -90,6 +93,60 @@ func TestEveryEntryCanBeExplained(t *testing.T) {
 				t.Errorf("%q does not find %s", query, e.Key)
 			}
 		}
+	}
+}
+
+// TestExplainTerms asks as a learner does. Each answer has these words, and nothing of the others.
+func TestExplainTerms(t *testing.T) {
+	for query, want := range map[string]struct{ terms, has, lacks string }{
+		"what is PSN":               {"PSN, IBV_QP_RQ_PSN, IBV_QP_SQ_PSN", "nothing arrives", "status 12"},
+		"INIT":                      {"INIT", "→INIT EINVAL", "ibv_init_ah_from_wc"},
+		"why does my send hang":     {"", "no completion comes", "EINVAL"},
+		"What does IBV_QPS_RTR do?": {"RTR", "receives: are served", "the states of a queue pair"},
+		"is_global":                 {"GRH", "40 bytes", "FLUSH"},
+		"msn":                       {"MSN", "that has an AETH", ""},
+		"protection domain":         {"PD, protection domain (ibv_pd)", "share to be used together", ""},
+		"IBV_SEND_SIGNALED":         {"IBV_SEND_SIGNALED", "completion when it succeeds", "ENOMEM"},
+		"ibv_wc":                    {"WC, work completion (ibv_wc)", "the report that a work request is done", ""},
+	} {
+		r, err := Explain([]string{query})
+		got := text(t, r, err)
+		var names []string
+		for _, term := range r.Terms {
+			names = append(names, term.Name)
+		}
+		whole := strings.Join(strings.Fields(got), " ")
+		if strings.Join(names, ", ") != want.terms || !strings.Contains(whole, want.has) || want.lacks != "" && strings.Contains(whole, want.lacks) {
+			t.Errorf("%q: %q, want %+v\n%s", query, names, want, got)
+		}
+	}
+}
+
+// TestEveryTermCanBeExplained: each entry of the glossary, each state, bit and flag.
+func TestEveryTermCanBeExplained(t *testing.T) {
+	kinds := map[string]int{}
+	for _, term := range terms() {
+		kinds[term.Kind]++
+		if term.Text == "" || strings.Contains(term.Text, "receives: . ") {
+			t.Errorf("%+v", term)
+		}
+		for _, words := range term.asks {
+			if found := findTerms(words); !slices.ContainsFunc(found, func(f Term) bool { return f.Name == term.Name }) {
+				t.Errorf("%q does not find %s", words, term.Name)
+			}
+		}
+	}
+	entries := strings.Count(docs.Glossary, "\n- <a id=")
+	access, send := 0, 0
+	for bit := range 32 {
+		for name, n := range map[string]*int{verbs.Access(1 << bit).String(): &access, verbs.SendFlags(1 << bit).String(): &send} {
+			if strings.HasPrefix(name, "IBV_") {
+				*n++
+			}
+		}
+	}
+	if kinds["term"] != entries || kinds["state"] != len(qpstate.States()) || kinds["mask bit"] != 22 || kinds["flag"] != access+send {
+		t.Errorf("%v; want %d terms, %d flags", kinds, entries, access+send)
 	}
 }
 
@@ -146,7 +203,8 @@ func TestWrongNames(t *testing.T) {
 		{gids("soft0", "::1"), "", false}, // chosen, though of another family
 		{gids("nodevice0", ""), "no device of that name", false},
 		{func() error { _, err := States("XRC"); return err }, `there is no type "XRC"`, true},
-		{func() error { return CheckMove([]string{"INIT"}) }, "states takes no state or two, not 1;", true},
+		{func() error { _, err := State("RC", "RTX"); return err }, `there is no state "RTX"; try: RTR`, true},
+		{func() error { _, err := State("XRC", "RTR"); return err }, `there is no type "XRC"`, true},
 		{func() error { return UnknownCommand(nil, []string{"devices"}) }, "no command", true},
 		{func() error { return UnknownCommand([]string{"state"}, []string{"devices", "states"}) }, "try: states", true},
 		{func() error { return UnknownCommand([]string{"xyzzy"}, []string{"devices", "states"}) }, "try: one of devices, states", true},
@@ -172,6 +230,14 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s has %d moves, want %d", r.Type, len(r.Moves), len(qpstate.Transitions(typ)))
 		}
 	}
+	for _, s := range qpstate.States() {
+		r, err := State("RC", s.Name())
+		if got := text(t, r, err); len(r.Moves) == 0 || r.Receives == "" || r.Sends == "" {
+			t.Errorf("%s:\n%s", s.Name(), got)
+		}
+	}
+	r, err := State("rc", "ibv_qps_init")
+	golden(t, "state-RC-INIT", text(t, r, err))
 	for _, c := range [][3]string{{"RC", "INIT", "RTR"}, {"UD", "reset", "init"}, {"rc", "ibv_qps_rts", "Error"}} {
 		r, err := Move(c[0], c[1], c[2])
 		golden(t, "move-"+r.Type+"-"+r.From+"-"+r.To, text(t, r, err))

@@ -54,17 +54,16 @@ func bitNames(m qpstate.Mask) []string {
 // Fprint prints one row for each move. The moves to RESET and to ERR share a row each.
 func (t *MoveTable) Fprint(w io.Writer) error {
 	var p page
-	widths := []int{12, 31}
 	p.para("", "The legal moves of "+t.Type+" queue pairs. Each mask also has STATE. \"rdma_lab states FROM TO\" explains one move.")
 	p.line("")
-	p.row(widths, "MOVE", "REQUIRED", "OPTIONAL")
+	p.row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
 	for _, move := range t.Moves {
 		if move.To != "RESET" && move.To != "ERR" {
-			p.row(widths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
+			p.row(moveWidths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
 		}
 	}
-	p.row(widths, "any→RESET", "-", "-")
-	p.row(widths, "any→ERR", "-", "-")
+	p.row(moveWidths, "any→RESET", "-", "-")
+	p.row(moveWidths, "any→ERR", "-", "-")
 	p.line("")
 	p.para("", "\"any\" is each of the seven states, but a queue pair in RESET cannot go to ERR.")
 	_, err := io.WriteString(w, p.String())
@@ -108,13 +107,47 @@ func parseState(name string) (qpstate.State, error) {
 	return 0, job.Usagef("there is no state %q; try: one of %s", name, strings.Join(names, ", "))
 }
 
-// CheckMove checks the number of a command's states.
-func CheckMove(args []string) error {
-	if n := len(args); n != 0 && n != 2 {
-		return job.Usagef("states takes no state or two, not %d; try: rdma_lab states INIT RTR", n)
-	}
-	return nil
+// StateReport is the report of one state: what it allows, and the moves from it.
+type StateReport struct {
+	State    string `json:"state"`
+	Receives string `json:"receives"`
+	Sends    string `json:"sends"`
+	MoveTable
 }
+
+// State returns what a state allows, and the legal moves of a type from it.
+func State(typ, name string) (*StateReport, error) {
+	s, err := parseState(name)
+	if err != nil {
+		return nil, err
+	}
+	table, err := States(typ)
+	if err != nil {
+		return nil, err
+	}
+	table.Moves = slices.DeleteFunc(table.Moves, func(move MoveRow) bool { return move.From != s.Name() })
+	row := stateTable()[s.Name()]
+	return &StateReport{s.Name(), row.Receives, row.Sends, *table}, nil
+}
+
+// Fprint prints the state, and a row for each move.
+func (r *StateReport) Fprint(w io.Writer) error {
+	var p page
+	p.para("", "A queue pair of type "+r.Type+" in "+r.State+". \"rdma_lab states "+r.State+" TO\" explains a move.")
+	p.line("")
+	p.para("receives  ", r.Receives)
+	p.para("sends     ", r.Sends)
+	p.line("")
+	p.row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
+	for _, move := range r.Moves {
+		p.row(moveWidths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// moveWidths are those of the first columns of a table of moves.
+var moveWidths = []int{12, 31}
 
 // CompleteMove returns the states that may follow args, for shell completion.
 func CompleteMove(typ string, args []string) []string {
