@@ -71,6 +71,16 @@ func TestDocListsExamples(t *testing.T) {
 	}
 }
 
+// TestFirstScreen: the first screen of the README has the picture, one link to the page, and both commands.
+func TestFirstScreen(t *testing.T) {
+	screen := strings.Join(strings.SplitAfter(read(t, "README.md"), "\n")[:24], "")
+	for _, want := range []string{"(docs/images/laboratory-send.png)", "(docs/laboratory.md)", "\nmake demo ", "\nmake laboratory "} {
+		if strings.Count(screen, want) != 1 {
+			t.Errorf("the first 24 lines do not have %q once:\n%s", want, screen)
+		}
+	}
+}
+
 // TestThreatsHaveTests looks up each test, or file of CI, that SECURITY.md names.
 func TestThreatsHaveTests(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "SECURITY.md"), "## Threats")
