@@ -47,7 +47,7 @@ const (
 	Init                 // bound to a port: receives may be posted, nothing arrives yet
 	RTR                  // ready to receive: the peer's messages are accepted
 	RTS                  // ready to send: everything works
-	SQD                  // send queue drained: sends wait, attributes may change
+	SQD                  // send queue drain: sends wait, attributes may change
 	SQE                  // send queue error (UC, UD): receives still work
 	Error                // every work request completes with WR_FLUSH_ERR
 	Unknown              // ibv_query_qp could not determine the state

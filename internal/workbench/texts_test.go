@@ -174,3 +174,40 @@ func shown(t *testing.T, f File) (all []string) {
 	}
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
+
+// TestFacts looks for sentences that the page's texts had wrong, and for what they say now.
+func TestFacts(t *testing.T) {
+	for language, facts := range map[string]struct{ wrong, right []string }{
+		"en": {
+			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS"},
+			right: []string{"SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number"},
+		},
+		"zh": {
+			wrong: []string{"队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS"},
+			right: []string{"队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数"},
+		},
+	} {
+		files, err := filepath.Glob(filepath.Join("..", "..", "web", "src", "texts", language, "*.ts"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files: %v", language, len(files), err)
+		}
+		var all strings.Builder
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(content)
+		}
+		for _, text := range facts.wrong {
+			if strings.Contains(all.String(), text) {
+				t.Errorf("%s says %q", language, text)
+			}
+		}
+		for _, text := range facts.right {
+			if !strings.Contains(all.String(), text) {
+				t.Errorf("%s does not say %q", language, text)
+			}
+		}
+	}
+}

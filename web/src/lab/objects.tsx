@@ -31,7 +31,7 @@ function Memory({ mr, name }: { mr: MRView; name: string }) {
   const data = bytes(mr.bytes);
   const fresh = (i: number) => mr.changed.some(([offset, length]) => i >= offset && i < offset + length);
   const rows: number[] = [];
-  for (let at = 0; at < data.length && rows.length < mostRows; at += perRow) {
+  for (let at = 0; at < data.length && rows.length <= mostRows; at += perRow) {
     const row = data.subarray(at, at + perRow);
     if (row.some((b) => b !== 0) || mr.changed.some(([o, l]) => o < at + perRow && o + l > at)) rows.push(at);
   }
@@ -41,13 +41,12 @@ function Memory({ mr, name }: { mr: MRView; name: string }) {
     if (changes) intoView(box.current);
   }, [changes]);
   if (rows.length === 0) return <p class="small muted">{t('ui.mr.zero')}</p>;
-  const full = rows.length === mostRows;
   return (
     <table class="memory" ref={box}>
       <caption class="hidden">{t('ui.mr.bytes', { name })}</caption>
       <thead class="hidden"><tr><th scope="col">{t('ui.f.offset')}</th><th scope="col">hex</th><th scope="col">ASCII</th></tr></thead>
       <tbody>
-        {rows.map((at) => {
+        {rows.slice(0, mostRows).map((at) => {
           const row = [...data.subarray(at, at + perRow)];
           return (
             <tr key={at}>
@@ -58,7 +57,7 @@ function Memory({ mr, name }: { mr: MRView; name: string }) {
           );
         })}
       </tbody>
-      {full && <tfoot><tr><td colSpan={3} class="muted">{t('ui.mr.more')}</td></tr></tfoot>}
+      {rows.length > mostRows && <tfoot><tr><td colSpan={3} class="muted">{t('ui.mr.more')}</td></tr></tfoot>}
     </table>
   );
 }

@@ -136,7 +136,7 @@ export const lessons = {
   "lesson.loss.goal.icrc": "Invert a bit of a packet, and let the server's device find it.",
   "lesson.loss.hint.icrc": "Post another SEND. Select its packet and invert a bit of the payload. Take one step: the packet arrives, and its outcome is `bad_icrc`. (A wrong bit in the IP or UDP header is found by their own checksums.)",
   "lesson.loss.goal.exceeded": "Lose every packet of a request, until the request fails with RETRY_EXC_ERR.",
-  "lesson.loss.hint.exceeded": "Step until the client sends again, and drop that packet too. Repeat this; the device waits twice as long each time. When no retry is left, run the clock and poll at the client.",
+  "lesson.loss.hint.exceeded": "Step until the client sends again, and drop that packet too. Repeat this. This device doubles its wait each time; others may not. When no retry is left, run the clock and poll at the client.",
   "lesson.loss.question": "The server has received a message, but its acknowledgement is lost. So the client sends the packet again. What does the server's device do with it?",
   "lesson.loss.answer.1": "It puts the message into a second receive, and the server's program gets it twice.",
   "lesson.loss.answer.2": "It drops the packet and sends the acknowledgement again.",
@@ -175,7 +175,7 @@ export const lessons = {
 
   // 12
   "lesson.sqd.title": "SQD: the send queue drains",
-  "lesson.sqd.intro": "Some attributes cannot be changed while requests are in flight, such as TIMEOUT and the way to the peer. SQD (send queue drained) is the pause for such a change. The device finishes the sends that it has begun, and begins no other. Receiving goes on.\n\nWhen the last of them is done, the device can report the event IBV_EVENT_SQ_DRAINED. Now the program may change attributes. The move back to RTS starts what was posted in the meantime.\n\nMove the client to SQD while a packet is on the wire. Post a second SEND and watch it wait. Change TIMEOUT, go back to RTS, and watch it leave.",
+  "lesson.sqd.intro": "Some attributes cannot be changed while requests are in flight, such as TIMEOUT and the way to the peer. SQD (send queue drain) is the pause for such a change. The device finishes the sends that it has begun, and begins no other. Receiving goes on.\n\nWhen the last of them is done, the device can report the event IBV_EVENT_SQ_DRAINED. Now the program may change attributes. The move back to RTS starts what was posted in the meantime.\n\nMove the client to SQD while a packet is on the wire. Post a second SEND and watch it wait. Change TIMEOUT, go back to RTS, and watch it leave.",
   "lesson.sqd.goal.sqd": "Post a SEND, and move the client's queue pair to SQD while the packet is on the wire.",
   "lesson.sqd.hint.sqd": "Post a SEND of 16 bytes. Then move RTS→SQD. The one optional bit, EN_SQD_ASYNC_NOTIFY, asks for the event: set it to true.",
   "lesson.sqd.goal.drained": "Run the clock until the client gets IBV_EVENT_SQ_DRAINED.",
@@ -200,7 +200,7 @@ export const lessons = {
   "lesson.datagrams.goal.unaware": "Poll the completion of the lost message at the client.",
   "lesson.datagrams.hint.unaware": "Poll at the client: the status is SUCCESS. For UC it means that the message has left, not that it has arrived.",
   "lesson.datagrams.goal.rts": "Move the client's `ud` to RTS, and the server's `ud` to RTR.",
-  "lesson.datagrams.hint.rts": "RESET→INIT of UD requires PKEY_INDEX, PORT and QKEY. Use the same Q_Key at both ends, for example 0x11111111. INIT→RTR requires STATE alone, RTR→RTS also SQ_PSN.",
+  "lesson.datagrams.hint.rts": "RESET→INIT of UD requires PKEY_INDEX, PORT and QKEY. Use the same Q_Key at both ends, for example 0x11111111. INIT→RTR requires STATE alone. RTR→RTS requires SQ_PSN, which may be any number: a UD receiver does not check it.",
   "lesson.datagrams.goal.ah": "Make an address handle at the client.",
   "lesson.datagrams.hint.ah": "First let the server tell the client about its `ud`. Then make an AH whose GID is the peer's.",
   "lesson.datagrams.goal.received": "Send a datagram, and poll its completion at the server.",

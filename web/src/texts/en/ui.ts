@@ -71,7 +71,7 @@ export const ui = {
   'ui.about.bind_mw': 'The window opens a part of a region to the peer.',
   'ui.about.modify_srq': 'The device reports an event when fewer receives than the limit are left.',
   'ui.about.arm_cq': 'An armed completion queue reports an event with the next completion.',
-  'ui.about.post_send': 'The device carries out send requests in order, as soon as the queue pair is in RTS.',
+  'ui.about.post_send': 'Post when the queue pair is in RTS; before that the post is refused. The device carries out the requests in order.',
   'ui.about.post_recv': 'A receive request says where an incoming message goes. Post it before the message comes.',
   'ui.about.run': 'The clock advances by this time. Without a time, it runs until nothing more happens.',
   'ui.about.drop': 'The network loses the packet',

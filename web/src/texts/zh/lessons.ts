@@ -126,7 +126,7 @@ export const lessons = {
 
   // 9
   "lesson.loss.title": "丢一个报文会怎样",
-  "lesson.loss.intro": "网络会丢失报文，也会损坏报文。RC 队列对自己修复，不用程序插手。每个报文都有序号（PSN）。响应方确认序号，请求方保留每个请求，直到它被确认。\n\n如果在 TIMEOUT 之内没有收到确认，请求方就重发，最多 RETRY_CNT 次。损坏的报文校验和（ICRC）不对，接收方把它丢弃，不作应答，所以等于丢失。\n\n这里 TIMEOUT 是 10（4.2 毫秒），RETRY_CNT 是 2。丢掉一个报文，损坏一个报文，再一直丢到设备放弃。观察定时器、每个报文的 PSN，以及剩余的重试次数。",
+  "lesson.loss.intro": "网络会丢失报文，也会损坏报文。RC 队列对会自行修复，不用程序插手。每个报文都有序号（PSN）。响应方确认序号，请求方保留每个请求，直到它被确认。\n\n如果在 TIMEOUT 之内没有收到确认，请求方就重发，最多 RETRY_CNT 次。损坏的报文校验和（ICRC）不对，接收方把它丢弃，不作应答，所以等于丢失。\n\n这里 TIMEOUT 是 10（4.2 毫秒），RETRY_CNT 是 2。丢掉一个报文，损坏一个报文，再一直丢到设备放弃。观察定时器、每个报文的 PSN，以及剩余的重试次数。",
   "lesson.loss.goal.drop": "发送一条消息，并丢掉它的报文。",
   "lesson.loss.hint.drop": "先在服务端投递两个接收请求。然后在客户端投递 16 字节的 SEND。时钟停着，报文就停在线路上：选中它，丢掉它。",
   "lesson.loss.goal.timeout": "让时钟走，直到客户端重发这个报文。",
@@ -136,7 +136,7 @@ export const lessons = {
   "lesson.loss.goal.icrc": "翻转报文的一个位，让服务端的设备发现它。",
   "lesson.loss.hint.icrc": "再投递一个 SEND。选中它的报文，翻转载荷的一个位。走一步：报文到达，结果是 `bad_icrc`。（IP 或 UDP 头部的错误位由它们自己的校验和发现。）",
   "lesson.loss.goal.exceeded": "丢掉一个请求的所有报文，直到它以 RETRY_EXC_ERR 失败。",
-  "lesson.loss.hint.exceeded": "一步一步走到客户端重发，再丢掉那个报文。重复下去，设备每次等待的时间加倍。重试次数用完后，让时钟走，并在客户端轮询。",
+  "lesson.loss.hint.exceeded": "一步一步走到客户端重发，再丢掉那个报文。重复下去。这个设备每次把等待时间加倍，别的设备未必如此。重试次数用完后，让时钟走，并在客户端轮询。",
   "lesson.loss.question": "服务端收到了消息，但它的确认丢了，于是客户端重发报文。服务端的设备怎样处理它？",
   "lesson.loss.answer.1": "把消息放进第二个接收请求，服务端的程序收到两次。",
   "lesson.loss.answer.2": "丢弃报文，并再发一次确认。",
@@ -200,7 +200,7 @@ export const lessons = {
   "lesson.datagrams.goal.unaware": "在客户端轮询到那条丢失消息的完成项。",
   "lesson.datagrams.hint.unaware": "在客户端轮询：状态是 SUCCESS。对 UC 来说，它表示消息已经离开，不表示已经到达。",
   "lesson.datagrams.goal.rts": "把客户端的 `ud` 转换到 RTS，服务端的 `ud` 转换到 RTR。",
-  "lesson.datagrams.hint.rts": "UD 的 RESET→INIT 必须有 PKEY_INDEX、PORT 和 QKEY。两端用相同的 Q_Key，例如 0x11111111。INIT→RTR 只要 STATE，RTR→RTS 还要 SQ_PSN。",
+  "lesson.datagrams.hint.rts": "UD 的 RESET→INIT 必须有 PKEY_INDEX、PORT 和 QKEY。两端用相同的 Q_Key，例如 0x11111111。INIT→RTR 只要 STATE。RTR→RTS 必须有 SQ_PSN，它可以是任何数：UD 的接收方不检查它。",
   "lesson.datagrams.goal.ah": "在客户端建一个地址句柄。",
   "lesson.datagrams.hint.ah": "先让服务端把自己的 `ud` 告诉客户端。然后建一个 AH，GID 取对端的。",
   "lesson.datagrams.goal.received": "发送一个数据报，并在服务端轮询到它的完成项。",
