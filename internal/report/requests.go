@@ -48,7 +48,8 @@ func (r *Report) number() {
 		case event.SendPosted.Name():
 			p := r.queuePair(e.End, e.Attr("qpn").String())
 			kind, sends := kinds[strings.TrimPrefix(e.Message, "post ")]
-			if e.Verb != event.SendPosted.Verb() || !sends || p == nil || p.mtu == 0 || over[e.End] || over[p] {
+			refused := e.Attr("error").Kind() == slog.KindString
+			if e.Verb != event.SendPosted.Verb() || refused || !sends || p == nil || p.mtu == 0 || over[e.End] || over[p] {
 				continue
 			}
 			q := request{event: i, kind: kind, count: 1}

@@ -138,7 +138,8 @@ func bytesOf(sgl []verbs.SGE) (n int) {
 	return n
 }
 
-func (h *host) posted(o *object, wr *verbs.SendWR) {
+// posted logs a request that was posted, or refused.
+func (h *host) posted(o *object, wr *verbs.SendWR, refused *Refusal) {
 	name := opcodeName(wr.Opcode)
 	list := []slog.Attr{slog.Uint64("wr_id", wr.ID), slog.Int("bytes", bytesOf(wr.SGL)), slog.String("flags", wr.Flags.String())}
 	if wr.RKey != 0 || wr.RemoteAddr != 0 {
@@ -152,15 +153,22 @@ func (h *host) posted(o *object, wr *verbs.SendWR) {
 	case verbs.OpAtomicCmpAndSwp:
 		list = append(list, slog.Uint64("compare", wr.CompareAdd), slog.Uint64("swap", wr.Swap))
 	}
-	h.note(&event.SendPosted, "post "+name, append(list, slog.String("qpn", hex24(o.qp.QPN())))...)
+	h.note(&event.SendPosted, "post "+name, withError(append(list, slog.String("qpn", hex24(o.qp.QPN()))), refused)...)
 }
 
-func (h *host) postedRecv(o *object, wr *verbs.RecvWR) {
+func (h *host) postedRecv(o *object, wr *verbs.RecvWR, refused *Refusal) {
 	list := []slog.Attr{slog.Uint64("wr_id", wr.ID), slog.Int("bytes", bytesOf(wr.SGL))}
 	if o.qp != nil {
 		list = append(list, slog.String("qpn", hex24(o.qp.QPN())))
 	}
-	h.note(&event.RecvPosted, "post RECV", list...)
+	h.note(&event.RecvPosted, "post RECV", withError(list, refused)...)
+}
+
+func withError(list []slog.Attr, refused *Refusal) []slog.Attr {
+	if refused == nil {
+		return list
+	}
+	return append(list, slog.String("error", refused.Text))
 }
 
 func (h *host) completed(wc *verbs.WC) {

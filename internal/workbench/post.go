@@ -177,10 +177,10 @@ func (h *host) postSend(a *Action) (*Result, error) {
 			return nil, errors.WithMessagef(err, "request %d", i)
 		}
 	}
-	for i := range wrs {
-		h.posted(o, &wrs[i])
-	}
 	r := posted(len(wrs), o.qp.PostSend(wrs))
+	for i := range tried(r, wrs) {
+		h.posted(o, &wrs[i], refusedAt(r, i))
+	}
 	for i := range a.WRs[:r.Accepted] {
 		if w := &a.WRs[i]; w.Opcode == "BIND_MW" {
 			mw, err := h.find("MW", w.MW)
@@ -230,10 +230,27 @@ func (h *host) postRecv(a *Action) (*Result, error) {
 	default:
 		return nil, errors.Errorf("%q is a %s: receives go to a queue pair or an SRQ", a.Name, o.kind)
 	}
-	for i := range wrs {
-		h.postedRecv(o, &wrs[i])
+	r := posted(len(wrs), post(wrs))
+	for i := range tried(r, wrs) {
+		h.postedRecv(o, &wrs[i], refusedAt(r, i))
 	}
-	return posted(len(wrs), post(wrs)), nil
+	return r, nil
+}
+
+// tried returns the requests that a post has tried: the device does not look at those behind a refused one.
+func tried[WR any](r *Result, wrs []WR) []WR {
+	if r.Refused != nil {
+		return wrs[:min(r.Accepted+1, len(wrs))]
+	}
+	return wrs
+}
+
+// refusedAt returns the refusal of request i of a post, or nil.
+func refusedAt(r *Result, i int) *Refusal {
+	if i < r.Accepted {
+		return nil
+	}
+	return r.Refused
 }
 
 // bindMW binds a window of type 1; type 2 is bound by a work request.

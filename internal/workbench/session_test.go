@@ -157,6 +157,25 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestRefusedPosts shows that the log marks a refused request, and leaves out those behind it.
+func TestRefusedPosts(t *testing.T) {
+	nine := send9()
+	s := played(t, Setup{}, script(both(objects), recv("server", 1, 0, 64), both(toInit), both(tell), both(toRTR), both(toRTS), post(append(nine, nine[0])...)))
+	var got []string
+	for _, e := range s.log {
+		if e.Event == "wr.posted" {
+			got = append(got, e.Message)
+			if a := e.Attrs[len(e.Attrs)-1]; a.Key == "error" {
+				got = append(got, a.Value.String())
+			}
+		}
+	}
+	const early, full = "ibv_post_recv", "ibv_post_send"
+	if len(got) != 12 || got[0] != "post RECV" || !strings.HasPrefix(got[1], early) || got[10] != "post SEND" || !strings.HasPrefix(got[11], full) {
+		t.Errorf("the log has %q", got)
+	}
+}
+
 // TestSince shows that the parts of a session add up to the whole.
 func TestSince(t *testing.T) {
 	for name, f := range every() {

@@ -89,8 +89,7 @@ export const bad = (e: Event) => e.attrs?.error !== undefined || (e.event === 'w
 
 function markText(e: Event): string {
   if (e.event === 'wr.completed') return `${String(e.attrs?.status).replace('IBV_WC_', '')} ${e.attrs?.wr_id ?? ''}`;
-  const text = eventText(e);
-  if (e.event === 'wr.posted') return `${text} ${e.attrs?.wr_id ?? ''}`;
+  const text = e.event === 'wr.posted' ? `${eventText(e)} ${e.attrs?.wr_id ?? ''}` : eventText(e);
   if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });
   return text.length > 34 ? `${text.slice(0, 33)}…` : text;
 }
