@@ -4,6 +4,7 @@
 package workbench
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -134,6 +135,13 @@ func (g *glance) polled(host int, status string, is func(*Completion) bool) bool
 	}
 	return slices.ContainsFunc(g.result.Completions, func(c Completion) bool {
 		return c.Status == status && (is == nil || is(&c))
+	})
+}
+
+// holds reports whether an open region of a host has some bytes.
+func (g *glance) holds(host int, text string) bool {
+	return slices.ContainsFunc(g.s.hosts[host].objects, func(o *object) bool {
+		return o.kind == "MR" && !o.closed && bytes.Contains(o.mr.Bytes(), []byte(text))
 	})
 }
 

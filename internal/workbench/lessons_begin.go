@@ -66,21 +66,25 @@ func beginning() []Lesson {
 		},
 		{
 			ID:    "send",
-			Start: script(both(objects), both(toInit), recv("server", 1, 64, 64), both(tell), both(toRTR), text("client", 0, "hello, server")),
+			Start: script(both(objects), both(toInit), recv("server", 1, 64, 64), both(tell), both(toRTR), text("client", 0, hello)),
 			Goals: []Goal{
 				{"rts", func(g *glance) bool { return g.state(client, 0, qpstate.RTS) }},
-				{"sent", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }},
-				{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) }},
+				{"sent", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) && g.holds(server, hello) }},
+				{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) && g.holds(server, hello) }},
 			},
 			Answers: 3, Right: 1,
 			Solution: script(toRTS("client"), send(1, 13), run, poll("client"), poll("server")),
 		},
 		{
 			ID:    "rdma",
-			Start: script(connected(nil, nil), text("client", 0, "written by the client"), text("server", 128, "kept by the server")),
+			Start: script(connected(nil, nil), text("client", 0, written), text("server", 128, stored)),
 			Goals: []Goal{
-				{"write", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("RDMA_WRITE")) }},
-				{"read", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("RDMA_READ")) }},
+				{"write", func(g *glance) bool {
+					return g.polled(client, "SUCCESS", opcode("RDMA_WRITE")) && g.holds(server, written)
+				}},
+				{"read", func(g *glance) bool {
+					return g.polled(client, "SUCCESS", opcode("RDMA_READ")) && g.holds(client, stored)
+				}},
 				{"rkey", func(g *glance) bool { return g.polled(client, "REM_ACCESS_ERR", nil) }},
 			},
 			Answers: 3, Right: 2,
@@ -103,6 +107,13 @@ func beginning() []Lesson {
 		},
 	}
 }
+
+// The texts of lessons 5 and 6.
+const (
+	hello   = "hello, server"
+	written = "written by the client"
+	stored  = "kept by the server"
+)
 
 // wrongKey added to a key gives a key of no region: the upper 24 bits of a key are an index.
 const wrongKey = 0x100

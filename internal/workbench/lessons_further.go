@@ -13,10 +13,14 @@ func further() []Lesson {
 	return []Lesson{
 		{
 			ID:    "atomics",
-			Start: script(connected(nil, nil), text("server", 0, "\n\x00\x00\x00\x00\x00\x00\x00")),
+			Start: script(connected(nil, nil), text("server", 0, word(10))),
 			Goals: []Goal{
-				{"add", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("FETCH_ADD")) }},
-				{"swap", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("COMP_SWAP")) }},
+				{"add", func(g *glance) bool {
+					return g.polled(client, "SUCCESS", opcode("FETCH_ADD")) && g.holds(server, word(15))
+				}},
+				{"swap", func(g *glance) bool {
+					return g.polled(client, "SUCCESS", opcode("COMP_SWAP")) && g.holds(server, word(100))
+				}},
 				{"aligned", func(g *glance) bool { return g.refused("post_send", "EINVAL") }},
 			},
 			Answers: 3, Right: 1,
@@ -64,7 +68,7 @@ func further() []Lesson {
 			ID:    "sqd",
 			Start: script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
 			Goals: []Goal{
-				{"sqd", func(g *glance) bool { return g.state(client, 0, qpstate.SQD) }},
+				{"sqd", func(g *glance) bool { return g.state(client, 0, qpstate.SQD) && len(g.s.world.InFlight()) > 0 }},
 				{"drained", func(g *glance) bool { return g.logged("IBV_EVENT_SQ_DRAINED") }},
 				{"waits", func(g *glance) bool {
 					return g.action.Do == "post_send" && g.result.Accepted > 0 && g.state(client, 0, qpstate.SQD)
@@ -118,6 +122,9 @@ func further() []Lesson {
 		},
 	}
 }
+
+// word is a number as the 8 bytes of an atomic.
+func word(n byte) string { return string(n) + "\x00\x00\x00\x00\x00\x00\x00" }
 
 func atomic(id Num, opcode string, off int, compareAdd, swap Num) WR {
 	w := onRegion(id, opcode, off, 8)
