@@ -47,7 +47,7 @@ func TestActions(t *testing.T) {
 		{"no bit of that name", both(objects), one(&Action{Do: "modify_qp", Host: "client", Name: theQP, Mask: []string{"FOO"}}), `bit "FOO"`, "", ""},
 		{"no attribute of that name", both(objects), one(&Action{Do: "modify_qp", Host: "client", Name: theQP, Attr: values{"FOO": 1}.raw()}), `attribute "FOO"`, "", ""},
 		{"a number that does not fit", both(objects), move("client", theQP, "INIT", initRC.changed(values{"PORT": 256})), "does not fit", "", ""},
-		{"own psn before the exchange", both(objects), move("client", theQP, "RTS", rtsRC), `"own" is`, "", ""},
+		{"own psn before the exchange", both(objects), move("client", theQP, "RTS", rtsRC), "has told the peer no PSN", "", ""},
 		{"bits without values", script(both(objects), toInit("client")), one(&Action{Do: "modify_qp", Host: "client", Name: theQP, Mask: []string{"STATE", "AV", "PATH_MTU", "DEST_QPN", "RQ_PSN", "MAX_DEST_RD_ATOMIC", "MIN_RNR_TIMER"},
 			Attr: values{"STATE": "RTR"}.raw()}), "", "EINVAL", ""},
 		{"a bad port", both(objects), move("client", theQP, "INIT", initRC.changed(values{"PORT": 2})), "", "EINVAL", ""},

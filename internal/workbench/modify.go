@@ -17,17 +17,18 @@ import (
 // Source says where an attribute's value came from.
 type Source struct {
 	From   string `json:"from"`   // one of the Sources
-	Action int    `json:"action"` // number of the action that set it; -1 for "reset"
+	Action int    `json:"action"` // number of the action that set it; -1 for "reset" and "device"
 }
 
 // The sources of a value.
 const (
-	FromReset = "reset" // the value of a queue pair in RESET
-	FromOwn   = "own"   // this end's choice
-	FromTold  = "told"  // this end's choice, which it has told the peer: the first PSN
-	FromPeer  = "peer"  // the peer told it
-	FromZero  = "zero"  // the mask has the bit, but nobody set the field: the 0 that memset left
-	FromState = "state" // the device set it, with the state
+	FromReset  = "reset"  // the value of a queue pair in RESET
+	FromOwn    = "own"    // this end's choice
+	FromTold   = "told"   // this end's choice, which it has told the peer: the first PSN
+	FromPeer   = "peer"   // the peer told it
+	FromZero   = "zero"   // the mask has the bit, but nobody set the field: the 0 that memset left
+	FromState  = "state"  // the device set it, with the state
+	FromDevice = "device" // the device set it by itself: the state after an error
 )
 
 // maskBits are the bits by their names.
@@ -193,7 +194,7 @@ func number[T ~uint8 | ~uint16 | ~uint32](raw json.RawMessage, to *T) error {
 func (m *modification) refer(bit qpstate.Mask, whose string) error {
 	if whose == "own" {
 		if bit != qpstate.MaskSQPSN || m.o.psn == nil {
-			return errors.New(`"own" is the SQ_PSN that exchange has told the peer`)
+			return errors.New("this queue pair has told the peer no PSN: tell it first (exchange), or choose a number")
 		}
 		m.attr.SQPSN, m.from[bit] = *m.o.psn, FromTold
 		return nil

@@ -277,3 +277,38 @@ func TestSessions(t *testing.T) {
 		}
 	}
 }
+
+// TestSources shows whose choice an attribute is: the first PSN before and after it was told, and the state after an error.
+func TestSources(t *testing.T) {
+	qp := func(s *Session) *QPView {
+		for _, o := range s.Snapshot(0).Hosts[client].Objects {
+			if o.QP != nil {
+				return o.QP
+			}
+		}
+		t.Fatal("the client has no queue pair")
+		return nil
+	}
+	if v := qp(played(t, Setup{}, both(objects))); v.ToldPSN != nil {
+		t.Errorf("the queue pair has told PSN %#x before the exchange", *v.ToldPSN)
+	}
+	failed := script(connected(nil, nil), post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}), run)
+	v := qp(played(t, Setup{}, failed))
+	if v.ToldPSN == nil || *v.ToldPSN != defaultPSNs[client] {
+		t.Errorf("the queue pair has told PSN %v", v.ToldPSN)
+	}
+	for _, a := range v.Attrs {
+		if a.Bit == "STATE" && (v.State != "ERR" || a.Source != Source{FromDevice, -1}) {
+			t.Errorf("the state is %s, chosen by %+v", v.State, a.Source)
+		}
+	}
+}
+
+// TestImm shows that a packet has the immediate data of its request.
+func TestImm(t *testing.T) {
+	s := played(t, Setup{}, script(connected(nil, nil), post(WR{ID: 1, Opcode: "SEND_WITH_IMM", SGL: sge(0, 8), Imm: 7}), send(2, 8)))
+	packets := s.Snapshot(0).Packets
+	if len(packets) != 2 || packets[0].Imm == nil || *packets[0].Imm != 7 || packets[1].Imm != nil {
+		t.Errorf("the packets are %+v", packets)
+	}
+}

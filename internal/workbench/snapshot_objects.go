@@ -101,6 +101,8 @@ type QPView struct {
 	Draining   bool  `json:"draining"` // in SQD, with sends in flight
 	Reads      int   `json:"reads_out"`
 	Owed       int   `json:"reads_in"`
+	// ToldPSN is the first PSN that exchange has told the peer; nil: none.
+	ToldPSN *uint32 `json:"told_psn"`
 }
 
 // AttrView is an attribute of a queue pair.
@@ -197,7 +199,7 @@ func (h *host) qpView(o *object) *QPView {
 	v := &QPView{QPN: o.qp.QPN(), Type: o.qp.Type().Name(), State: in.Attr.State.Name(), Program: o.program.Name(), SigAll: o.sigAll,
 		SendCQ: h.nameOf(o.qp.SendCQ()), RecvCQ: h.nameOf(o.qp.RecvCQ()), Cap: Cap{SendWR: c.MaxSendWR, RecvWR: c.MaxRecvWR, SendSGE: c.MaxSendSGE, RecvSGE: c.MaxRecvSGE, Inline: c.MaxInlineData},
 		Sends: []SendView{}, Recvs: h.recvs(in.Recvs), Retries: in.Retries, RNRRetries: in.RNRRetries, Draining: in.Attr.SQDraining,
-		Reads: in.AnswersAwaited, Owed: in.AnswersOwed,
+		Reads: in.AnswersAwaited, Owed: in.AnswersOwed, ToldPSN: o.psn,
 		PSN: PSNView{psn(in.Una), psn(in.Next), psn(in.Max), in.Window, in.Next - in.Una, psn(in.Expected), in.MSN}}
 	if srq := o.qp.SRQ(); srq != nil {
 		for _, s := range h.objects {
@@ -226,6 +228,9 @@ func (h *host) qpView(o *object) *QPView {
 			if text != resetAttr.Value(bit) {
 				source.From = FromState
 			}
+		}
+		if bit == qpstate.MaskState && in.Attr.State != o.program {
+			source = Source{FromDevice, -1}
 		}
 		v.Attrs = append(v.Attrs, AttrView{bit.Name(), action.Fields[bit], text, source, o.before != nil && o.before.Value(bit) != text})
 	}

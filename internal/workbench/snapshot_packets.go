@@ -22,6 +22,7 @@ type PacketView struct {
 	Request bool    `json:"request"` // from a requester; otherwise from a responder
 	Bytes   int     `json:"bytes"`   // of payload
 	Carries string  `json:"carries"` // the AETH, the RETH …
+	Imm     *Num    `json:"imm,omitempty"`
 	Fate    string  `json:"fate"`    // "in flight", "delivered", "dropped" or "unrouted"
 	Outcome string  `json:"outcome"` // after delivery: "", or why it did not do its work
 	CopyOf  int     `json:"copy_of,omitempty"`
@@ -47,6 +48,10 @@ func (s *Session) packetView(p *simulated.Packet) PacketView {
 	v := PacketView{ID: p.ID, Action: s.sentBy[p.ID-1], From: p.From.String(), Sent: int64(p.Sent), Arrives: int64(p.Arrives), Opcode: p.Opcode(), PSN: p.PSN(), Request: p.IsRequest(),
 		Bytes: p.PayloadLen(), Carries: p.Carries(), Fate: string(p.Fate), Outcome: p.Outcome, CopyOf: p.CopyOf, Flipped: p.Flipped,
 		Why: WhyView{Kind: p.Why.Kind, Answers: p.Why.Answers, Again: p.Why.Again.Kind, Because: p.Why.Again.Packet, Text: p.Why.Text}}
+	if imm, has := p.Imm(); has {
+		n := Num(imm)
+		v.Imm = &n
+	}
 	if o := s.hosts[p.From].qpOf(p.Why.QPN); o != nil {
 		v.Why.QP = o.name
 	}

@@ -89,6 +89,21 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// TestOutcomeTexts shows that the page has words for each outcome of a packet: its picture has no counter's name.
+func TestOutcomeTexts(t *testing.T) {
+	for _, language := range []string{"en", "zh"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "web", "src", "texts", language, "ui.ts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, outcome := range AllTables().Outcomes {
+			if !strings.Contains(string(content), "  'ui.outcome."+outcome+"': '") {
+				t.Errorf("%s/ui.ts has no words for the outcome %s", language, outcome)
+			}
+		}
+	}
+}
+
 // name is what no translation changes: code, numbers in hexadecimal, C's names and paragraphs.
 var name = regexp.MustCompile("`[^`]+`|0x[0-9a-f]+|\\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\\b|\n\n")
 

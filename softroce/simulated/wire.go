@@ -77,6 +77,15 @@ func (p *Packet) Carries() string {
 	return parsed.Carries()
 }
 
+// Imm returns the packet's immediate data; false if it has none.
+func (p *Packet) Imm() (uint32, bool) {
+	parsed, err := packet.Parse(p.Data())
+	if err != nil || parsed.ImmDt() == nil {
+		return 0, false
+	}
+	return parsed.ImmDt().Data(), true
+}
+
 // Packets returns all packets that were ever sent; Packet i has ID i+1.
 func (w *World) Packets() []*Packet { return w.packets }
 

@@ -266,6 +266,7 @@ export interface QPView {
   draining: boolean;
   reads_out: number;
   reads_in: number;
+  told_psn: number | null;
 }
 
 export interface AttrView {
@@ -277,7 +278,7 @@ export interface AttrView {
 }
 
 export interface Source {
-  from: "reset" | "own" | "told" | "peer" | "zero" | "state";
+  from: "reset" | "own" | "told" | "peer" | "zero" | "state" | "device";
   action: number;
 }
 
@@ -335,6 +336,7 @@ export interface PacketView {
   request: boolean;
   bytes: number;
   carries: string;
+  imm?: Num;
   fate: "in flight" | "delivered" | "dropped" | "unrouted";
   outcome: string;
   copy_of?: number;
