@@ -95,7 +95,9 @@ function Failed({ status, tables }: { status: string; tables: Tables }) {
 
 function said(state: State): string {
   const { result } = state.moment.snapshot;
+  const action = state.actions[state.cursor - 1]?.do;
   if (result?.completions) return result.completions.length > 0 ? t('ui.result.polled', { n: result.completions.length }) : t('ui.result.polled-none');
+  if (action === 'step' || action === 'run') return t('ui.result.clock', { at: time(state.moment.snapshot.now_ns) });
   if (result?.accepted !== undefined) return t('ui.result.accepted', { n: result.accepted });
   return t('ui.result.done');
 }
@@ -170,7 +172,7 @@ function PacketsTable({ state }: { state: State }) {
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono">{time(p.sent_ns)}</td>
       <td class="mono">{time(p.arrives_ns)}</td>
-      <td>{find(`ui.fate.${p.fate}`)}{p.outcome && <span class="bad mono"> {p.outcome}</span>}</td>
+      <td>{find(`ui.fate.${p.fate}`)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
       <td lang="en">{p.why.text}</td>
     </tr>
   );

@@ -42,17 +42,17 @@ export function Ladder({ name, prefix, state, program, states, moves, onMove }: 
         </marker>
       </defs>
       {lines.filter(([from, to]) => legal(from, to)).map(([from, to, d]) => (
-        <path key={from + to} class={from === program ? 'move from-here' : 'move'} d={d} marker-end="url(#ladder-tip)" />
+        <path key={from + to} class={from === state ? 'move from-here' : 'move'} d={d} marker-end="url(#ladder-tip)" />
       ))}
       {states.map((to) => {
         const [x, y] = places[to] ?? [0, 0];
-        const can = legal(program, to);
+        const can = legal(state, to);
         const press = () => onMove(to);
         const names = ['state', can ? 'legal' : 'illegal', to === state ? 'current' : '', to === program && program !== state ? 'program' : ''];
         return (
           <g
             key={to} class={names.join(' ')} role="button" tabindex={0} data-test={`${prefix}.to.${to}`} data-legal={can}
-            aria-label={t(to === state ? 'ui.ladder.current' : can ? 'ui.ladder.legal' : 'ui.ladder.illegal', { to, from: program })}
+            aria-label={t(to === state ? 'ui.ladder.current' : can ? 'ui.ladder.legal' : 'ui.ladder.illegal', { to, from: state })}
             onClick={press}
             onKeyDown={(event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); press(); } }}
           >

@@ -1,7 +1,7 @@
 // The attribute editor: ibv_modify_qp to a state, with every bit of the mask. The bits stand in three
 // groups: the transition requires, allows or forbids them. A refusal is shown at the bit that caused it.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Action, BitRow, Host, HostView, MoveRow, QPView, Refusal, Tables } from '../api';
+import type { Action, BitRow, HostView, MoveRow, QPView, Refusal, Tables } from '../api';
 import { t } from '../texts';
 import { OutcomeBox, openDialog, SheetHead, submit, type Outcome } from './dialog';
 import { Choice } from './fields';
@@ -11,6 +11,25 @@ import { BitValue, startOf, valueOf, type Entry } from './values';
 export function openModify(host: HostView, name: string, to: string, tables: Tables) {
   const qp = host.objects.find((o) => o.name === name)!.qp!;
   openDialog(<ModifySheet key={`modify-${performance.now()}`} host={host} name={name} qp={qp} to={to} tables={tables} />);
+}
+
+/** The queue pair of the peer that a queue pair talks to, as far as the peer has told: the one of the same name, or the newest. */
+export const partner = (host: HostView, name: string) => (host.told.find((p) => p.qp === name) ?? host.told.at(-1))?.qp ?? '';
+
+/** The values that the dialog begins with, by bit. */
+export const startEntries = (tables: Tables, qp: QPView): Record<string, Entry> =>
+  Object.fromEntries(tables.bits.filter(({ bit }) => bit !== 'STATE').map(({ bit }) => [bit, startOf(bit, qp.told_psn)]));
+
+/** The move to a state, with the bits of a mask and their values. */
+export function moveAction(host: HostView, name: string, to: string, mask: Set<string>, entries: Record<string, Entry>, peer: string, tables: Tables): Action {
+  const chosen = tables.bits.map((b) => b.bit).filter((bit) => mask.has(bit));
+  const attr: Record<string, unknown> = {};
+  for (const bit of chosen) {
+    const value = bit === 'STATE' ? to : valueOf(bit, entries[bit]!);
+    if (value !== undefined) attr[bit] = value;
+  }
+  const usesPeer = chosen.some((bit) => bit !== 'STATE' && entries[bit]!.source === 'peer');
+  return { do: 'modify_qp', host: host.name, name, mask: chosen, attr, ...(usesPeer && host.told.length > 1 ? { peer } : {}) };
 }
 
 interface Props {
@@ -24,8 +43,8 @@ interface Props {
 function ModifySheet({ host, name, qp, to, tables }: Props) {
   const bits = tables.bits.filter((bit) => bit.bit !== 'STATE');
   const [mask, setMask] = useState<Set<string>>(new Set(['STATE']));
-  const [entries, setEntries] = useState<Record<string, Entry>>(() => Object.fromEntries(bits.map(({ bit }) => [bit, startOf(bit)])));
-  const [peer, setPeer] = useState(host.told.at(-1)?.qp ?? '');
+  const [entries, setEntries] = useState<Record<string, Entry>>(() => startEntries(tables, qp));
+  const [peer, setPeer] = useState(partner(host, name));
   const [outcome, setOutcome] = useState<Outcome>({});
 
   const form = useRef<HTMLFormElement>(null);
@@ -33,7 +52,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
     form.current?.querySelector('.bit.wrong')?.scrollIntoView({ block: 'center' });
   }, [outcome]);
 
-  const from = qp.program_state;
+  const from = qp.state;
   const move = (tables.transitions[qp.type] ?? []).find((m) => m.from === from && m.to === to);
   const groups = grouped(bits, move);
   const tick = (bit: string, on: boolean) => setMask((old) => {
@@ -44,30 +63,19 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
   });
   const fill = () => setMask(new Set(['STATE', ...(move?.required ?? [])]));
 
-  const action = (): Action => {
-    const chosen = tables.bits.map((b) => b.bit).filter((bit) => mask.has(bit));
-    const attr: Record<string, unknown> = {};
-    for (const bit of chosen) {
-      const value = bit === 'STATE' ? to : valueOf(bit, entries[bit]!);
-      if (value !== undefined) attr[bit] = value;
-    }
-    const usesPeer = chosen.some((bit) => bit !== 'STATE' && entries[bit]!.source === 'peer');
-    return { do: 'modify_qp', host: host.name, name, mask: chosen, attr, ...(usesPeer && host.told.length > 1 ? { peer } : {}) };
-  };
-
   const row = (bit: BitRow) => (
     <Bit
       key={bit.bit} bit={bit} on={mask.has(bit.bit)} onTick={(on) => tick(bit.bit, on)} entry={entries[bit.bit]!}
       onEntry={(entry) => setEntries((old) => ({ ...old, [bit.bit]: entry }))}
-      error={errorOf(bit.bit, outcome.refused)} host={host} peer={peer} tables={tables}
+      error={errorOf(bit.bit, outcome.refused)} host={host} peer={peer} toldPSN={qp.told_psn} tables={tables}
     />
   );
 
   return (
-    <form ref={form} onSubmit={(event) => { event.preventDefault(); setOutcome(submit(action())); }}>
+    <form ref={form} onSubmit={(event) => { event.preventDefault(); setOutcome(submit(moveAction(host, name, to, mask, entries, peer, tables))); }}>
       <SheetHead title={`${name}: ${from} → ${to}`} call="ibv_modify_qp" host={host.name} />
       {move ? <p class="lead">{t(move.required.length > 0 ? 'ui.modify.lead' : 'ui.modify.lead-none', { n: move.required.length })}</p> : <p class="problem">{t('ui.modify.impossible', { from, to })}</p>}
-      {qp.state !== from && <p class="note-box">{t('ui.modify.differs', { state: qp.state, from })}</p>}
+      {qp.program_state !== from && <p class="note-box">{t('ui.modify.differs', { state: from, program: qp.program_state })}</p>}
       <OutcomeBox outcome={outcome} marked />
       <div class="bit-tools">
         {host.told.length > 1 && (
@@ -127,10 +135,11 @@ interface BitProps {
   error: string | undefined;
   host: HostView;
   peer: string;
+  toldPSN: number | null;
   tables: Tables;
 }
 
-function Bit({ bit, on, onTick, entry, onEntry, error, host, peer, tables }: BitProps) {
+function Bit({ bit, on, onTick, entry, onEntry, error, host, peer, toldPSN, tables }: BitProps) {
   const id = `bit-${bit.bit}`;
   return (
     <div class={`bit ${on ? 'on' : ''} ${error ? 'wrong' : ''}`}>
@@ -142,7 +151,7 @@ function Bit({ bit, on, onTick, entry, onEntry, error, host, peer, tables }: Bit
         <code>IBV_QP_{bit.bit}</code> <span class="field-name">{bit.field}</span>
       </label>
       <p class="about" id={`${id}-about`}><EngineText text={bit.about} /></p>
-      {on && <BitValue bit={bit.bit} entry={entry} onChange={onEntry} told={host.told.find((p) => p.qp === peer)} host={host.name as Host} tables={tables} />}
+      {on && <BitValue bit={bit.bit} entry={entry} onChange={onEntry} told={host.told.find((p) => p.qp === peer)} toldPSN={toldPSN} tables={tables} />}
       {error && <p class="bit-error" role="alert" data-test={`bit-error.${bit.bit}`}>{error}</p>}
     </div>
   );

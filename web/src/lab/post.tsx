@@ -6,6 +6,8 @@ import { find, t } from '../texts';
 import { OutcomeBox, openDialog, SheetHead, submit, type Outcome } from './dialog';
 import { Choice, Many, Row, Text, type Option } from './fields';
 import { calls } from './forms';
+import { partner } from './modify';
+import { freshId } from './store';
 
 interface Target {
   host: HostView;
@@ -75,18 +77,16 @@ function PostSheet(target: Target) {
   );
 }
 
-// A new request: its wr_id follows those of the queue.
+// A new request: its wr_id is one that the host has not used, because requests of several queues may share a CQ.
 function draft({ host, object, receive, tables }: Target, n: number): Draft {
-  const queue = receive ? object.qp?.recvs ?? object.srq?.recvs : object.qp?.sends;
-  const highest = Math.max(0, ...(queue ?? []).map((wr) => Number(wr.id)));
   const mr = named(host, 'MR')[0]?.value;
   const length = receive ? (object.qp?.type === 'UD' ? '104' : '64') : '16';
   return {
-    id: String(highest + 1 + n), opcode: receive ? '' : tables.opcodes[object.qp!.type]?.find((o) => o === 'SEND') ?? '', flags: [],
+    id: String(freshId(host.name) + n), opcode: receive ? '' : tables.opcodes[object.qp!.type]?.find((o) => o === 'SEND') ?? '', flags: [],
     sgl: mr ? [{ mr, offset: receive ? String(64 * n) : '0', length, lkey: '' }] : [],
     imm: '7', remote: host.regions.at(-1)?.mr ?? '', offset: '0', rkey_add: '', addr: '0', rkey: '0', compare_add: '0', swap: '0',
     mw: named(host, 'MW')[0]?.value ?? '', bind_mr: mr ?? '', bind_offset: '0', bind_length: '64', bind_access: ['REMOTE_READ', 'REMOTE_WRITE'],
-    flush_type: '1', flush_length: '', ah: named(host, 'AH')[0]?.value ?? '', remote_qp: host.told.at(-1)?.qp ?? '', remote_qpn: '', remote_qkey: '',
+    flush_type: '1', flush_length: '', ah: named(host, 'AH')[0]?.value ?? '', remote_qp: partner(host, object.name), remote_qpn: '', remote_qkey: '',
   };
 }
 

@@ -100,22 +100,29 @@ function timerLength(qp: QPView): number | undefined {
 // The PSN windows as a strip: acknowledged, in flight, free, and what the responder expects.
 function PSNWindows({ qp }: { qp: QPView }) {
   const { psn } = qp;
+  const sends = qp.attrs.some((a) => a.bit === 'SQ_PSN' && a.source.from !== 'reset'); // before RTS nothing is numbered
   const cells = 32;
   const away = (n: number) => (n - psn.una) & 0xffffff;
   const flight = away(psn.next);
   const again = away(psn.max);
   const kind = (i: number) => (i < flight ? 'flight' : i < again ? 'again' : i < psn.window ? 'free' : 'beyond');
-  const about = t('ui.psn.about', { una: hex(psn.una), next: hex(psn.next), flight: psn.in_flight, window: psn.window, expected: hex(psn.expected) });
+  const about = t(sends ? 'ui.psn.about' : 'ui.psn.about-rtr', { una: hex(psn.una), next: hex(psn.next), flight: psn.in_flight, window: psn.window, expected: hex(psn.expected) });
   return (
     <div class="psn" role="group" aria-label={about}>
       <h4>{t('ui.psn')}</h4>
-      <svg viewBox="0 0 320 16" aria-hidden="true" preserveAspectRatio="none">
-        {Array.from({ length: cells }, (_, i) => <rect key={i} class={kind(i)} x={i * 10 + 0.5} y="2" width="8.600" height="12" rx="2" />)}
-      </svg>
+      {sends && (
+        <svg viewBox="0 0 320 16" aria-hidden="true" preserveAspectRatio="none">
+          {Array.from({ length: cells }, (_, i) => <rect key={i} class={kind(i)} x={i * 10 + 0.5} y="2" width="8.600" height="12" rx="2" />)}
+        </svg>
+      )}
       <dl>
-        <div><dt>{t('ui.psn.una')}</dt><dd>{hex(psn.una)}</dd></div>
-        <div><dt>{t('ui.psn.next')}</dt><dd>{hex(psn.next)}</dd></div>
-        <div><dt>{t('ui.psn.flight')}</dt><dd>{psn.in_flight} / {psn.window}</dd></div>
+        {sends && (
+          <>
+            <div><dt>{t('ui.psn.una')}</dt><dd>{hex(psn.una)}</dd></div>
+            <div><dt>{t('ui.psn.next')}</dt><dd>{hex(psn.next)}</dd></div>
+            <div><dt>{t('ui.psn.flight')}</dt><dd>{t('ui.psn.flight.value', { n: psn.in_flight, window: psn.window })}</dd></div>
+          </>
+        )}
         <div><dt>{t('ui.psn.expected')}</dt><dd>{hex(psn.expected)}</dd></div>
       </dl>
     </div>

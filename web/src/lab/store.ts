@@ -1,6 +1,6 @@
 // The state of the page: one session of the engine, the moment that is shown, and what is selected.
 // Everything that changes the session goes through this file.
-import type { Action, Event, File, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
+import type { Action, Event, File, Host, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
 import { engine } from './engine';
 import { noteText, refusalText } from './refusal';
 
@@ -118,6 +118,18 @@ export function perform(action: Action): Snapshot {
     message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : noteText(snapshot.result?.note ?? ''),
   });
   return snapshot;
+}
+
+/** The lowest wr_id above all that a host has posted so far. */
+export function freshId(host: Host): number {
+  let next = 1;
+  for (const action of state.actions.slice(0, state.cursor)) {
+    if (action.host !== host) continue;
+    for (const id of [action.id, ...(action.wrs ?? []).map((wr) => wr.id)]) {
+      if (typeof id === 'number') next = Math.max(next, id + 1); // texts are numbers that no reader counts on from
+    }
+  }
+  return next;
 }
 
 /** Shows the moment after the first n actions, without a change of the session. */

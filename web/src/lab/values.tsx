@@ -1,6 +1,6 @@
 // The values of modify_qp's attributes: how each begins, its input, and what it becomes in the action.
 import type { ComponentChildren } from 'preact';
-import type { AV, Host, Tables, ToldView } from '../api';
+import type { AV, Tables, ToldView } from '../api';
 import { hex, number, time } from '../common/format';
 import { t } from '../texts';
 
@@ -22,9 +22,9 @@ const usual: Record<string, string> = {
 };
 const avFields = ['sgid_index', 'port', 'hop_limit', 'traffic_class', 'flow_label'] as const;
 
-/** The usual value of a bit. For SQ_PSN, "peer" means: what this end told the peer. */
-export function startOf(bit: string): Entry {
-  return { source: fromPeer.has(bit) || bit === 'SQ_PSN' ? 'peer' : 'own', text: usual[bit] ?? '0', list: remoteAccess, flag: true };
+/** The usual value of a bit. For SQ_PSN, "peer" means: what this end told the peer, which may be nothing. */
+export function startOf(bit: string, toldPSN: number | null): Entry {
+  return { source: fromPeer.has(bit) || (bit === 'SQ_PSN' && toldPSN !== null) ? 'peer' : 'own', text: usual[bit] ?? '0', list: remoteAccess, flag: true };
 }
 
 /** The value for the action; undefined if only the bit counts. */
@@ -56,11 +56,11 @@ interface Props {
   entry: Entry;
   onChange(entry: Entry): void;
   told: ToldView | undefined;
-  host: Host;
+  toldPSN: number | null;
   tables: Tables;
 }
 
-export function BitValue({ bit, entry, onChange, told, host, tables }: Props) {
+export function BitValue({ bit, entry, onChange, told, toldPSN, tables }: Props) {
   const test = `value.${bit}`;
   const input = (
     <input
@@ -103,12 +103,12 @@ export function BitValue({ bit, entry, onChange, told, host, tables }: Props) {
     );
     return bit === 'CUR_STATE' ? <Line>{select}</Line> : <Line><SourceChoice bit={bit} entry={entry} onChange={onChange} />{select}</Line>;
   }
-  if (fromPeer.has(bit) || bit === 'SQ_PSN' || bit === 'QKEY') {
+  if (fromPeer.has(bit) || (bit === 'SQ_PSN' && toldPSN !== null) || bit === 'QKEY') {
     return (
       <>
         <Line>
           <SourceChoice bit={bit} entry={entry} onChange={onChange} />
-          {entry.source === 'own' ? input : <span class="value-text" data-test={test}>{peerText(bit, told, host)}</span>}
+          {entry.source === 'own' ? input : <span class="value-text" data-test={test}>{peerText(bit, told, toldPSN)}</span>}
         </Line>
         {bit === 'AV' && <Path entry={entry} onChange={onChange} />}
       </>
@@ -155,9 +155,9 @@ function Path({ entry, onChange }: Pick<Props, 'entry' | 'onChange'>) {
   );
 }
 
-// What the peer has told, for a bit that takes it.
-function peerText(bit: string, told: ToldView | undefined, host: Host): string {
-  if (bit === 'SQ_PSN') return t('ui.value.own-psn', { psn: host === 'client' ? '0x100' : '0x200' });
+// What was told, for a bit that takes it.
+function peerText(bit: string, told: ToldView | undefined, toldPSN: number | null): string {
+  if (bit === 'SQ_PSN') return hex(toldPSN ?? 0);
   if (!told) return t('ui.value.nothing-told');
   switch (bit) {
     case 'AV': return told.gid;
