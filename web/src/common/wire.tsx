@@ -12,7 +12,8 @@ export interface Message {
   arrives: number | null; // null if it never arrives
   order?: number; // among what happens at the same time; an action's number
   label: string;
-  note?: string; // below the label, in another colour
+  detail?: string; // below the label
+  note?: string; // behind the detail, in another colour
   tone: 'request' | 'answer' | 'refusal' | 'talk'; // talk is not a packet of the queue pair
   fate: 'in flight' | 'delivered' | 'lost' | 'ignored';
   inferred?: boolean; // dashed: nobody saw it
@@ -52,6 +53,8 @@ const step = 24;
 const noteLine = 12;
 const pause = 50_000; // ns; a longer one is written
 
+const below = (message: Message) => message.detail || message.note;
+
 /** Puts messages and marks in order and gives each its place. */
 export function layout(messages: Message[], marks: Mark[], now: number | null): Placed {
   const points: Point[] = [];
@@ -79,7 +82,7 @@ export function layout(messages: Message[], marks: Mark[], now: number | null): 
       last = point.at;
     }
     y += point.now ? 12 : point.mark ? 20 : step;
-    if (point.message?.note && !point.end) y += noteLine;
+    if (point.message && below(point.message) && !point.end) y += noteLine;
     if (point.now) placed.now = y;
     else if (point.mark) placed.marks.push({ mark: point.mark, y });
     else if (point.end) placed.messages.push({ message: point.message!, from: starts.get(point.message!) ?? y - step, to: y });
@@ -201,15 +204,19 @@ function Arrow({ message, x1, y1, x2, y2, selected, focusable, onSelect, onKey }
         onKeyDown: (event: KeyboardEvent) => onKey(event, message.id),
       };
   return (
-    <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
+    <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.detail, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
       <path class="touch" d={`M${x1} ${y1}L${x2} ${y1 + slope * (x2 - x1)}`} />
       <path class="line" d={`M${x1} ${y1}L${end} ${y2}`} />
       {lost
         ? <path class="cross" d={`M${end - 5} ${y2 - 5}l10 10M${end + 5} ${y2 - 5}l-10 10`} />
         : <path class="head" d={`M${end} ${y2}l${back} ${back * slope - 4}v8z`} />}
       {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={(y1 + y2) / 2} r="4" />}
-      <text x={beside} y={y1 - 5 - (message.note ? noteLine : 0)} text-anchor={anchor}>{message.label} </text>
-      {message.note && <text class="note" x={beside} y={y1 - 5} text-anchor={anchor}>{message.note}</text>}
+      <text x={beside} y={y1 - 5 - (below(message) ? noteLine : 0)} text-anchor={anchor}>{message.label} </text>
+      {below(message) && (
+        <text class="below" x={beside} y={y1 - 5} text-anchor={anchor}>
+          {message.detail}{message.detail && message.note && ' · '}<tspan class="note">{message.note}</tspan>
+        </text>
+      )}
     </g>
   );
 }

@@ -1,6 +1,6 @@
 // The wire of the laboratory: the newest packets and calls, drawn with time downwards.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Event, PacketView } from '../api';
+import type { Event, HostView, PacketView } from '../api';
 import { hex, opcode } from '../common/format';
 import { Wire, type Mark, type Message } from '../common/wire';
 import { eventText, find, t } from '../texts';
@@ -8,6 +8,7 @@ import { loadAll, type State } from './store';
 import { selectPacket } from './packet';
 
 const newest = 60; // packets that are drawn at first
+const longLabel = 28; // letters; behind a longer one there is no room for the PSN
 
 export function WirePane({ state }: { state: State }) {
   const { packets, events, snapshot } = state.moment;
@@ -16,7 +17,8 @@ export function WirePane({ state }: { state: State }) {
   const shown = packets.slice(-(newest + more));
   const since = shown.length < packets.length ? shown[0]!.sent_ns : -1;
   const hidden = snapshot.packets_total - shown.length;
-  const messages = [...talks(events, since), ...shown.map(message)];
+  const name = namer(snapshot.hosts);
+  const messages = [...talks(events, since), ...shown.map((p) => message(p, name(p.why.qp)))];
   const empty = messages.length === 0;
 
   // The newest packet stays in view.
@@ -40,7 +42,7 @@ export function WirePane({ state }: { state: State }) {
         {empty
           ? <p class="empty">{t('ui.wire.empty')}</p>
           : <Wire
-              label={t('ui.wire.label')} messages={messages} marks={marks(events, since)}
+              label={t('ui.wire.label')} messages={messages} marks={marks(events, since, (e) => name(owner(snapshot.hosts, e)))}
               now={snapshot.now_ns} selected={state.selected} onSelect={selectPacket}
             />}
       </div>
@@ -48,19 +50,38 @@ export function WirePane({ state }: { state: State }) {
   );
 }
 
-function message(p: PacketView): Message {
+// Returns a function that puts the name of a queue pair before a text, if a host has several.
+function namer(hosts: HostView[]) {
+  const several = hosts.some((host) => host.objects.filter((o) => o.qp).length > 1);
+  return (qp: string | undefined) => (several && qp ? `${qp}: ` : '');
+}
+
+// The name of the queue pair that an event is about.
+const owner = (hosts: HostView[], e: Event) =>
+  hosts.find((host) => host.name === e.end)?.objects.find((o) => o.qp && hex(o.qp.qpn) === e.attrs?.qpn)?.name;
+
+// An acknowledgement is called by what its AETH says: ACK, or the reason of a NAK.
+function title(p: PacketView): string {
+  return p.opcode === 'RC_ACKNOWLEDGE' ? p.carries || 'ACK' : opcode(p.opcode);
+}
+
+function message(p: PacketView, name: string): Message {
   const tone = p.why.kind === 'request' ? 'request' : p.why.kind.includes('nak') ? 'refusal' : 'answer';
   const notes = [
     p.why.again ? find(`ui.again.${p.why.again}`) : '',
     p.copy_of !== undefined ? t('ui.packet.copy') : '',
     p.flipped?.length ? t('ui.packet.corrupted') : '',
-    p.outcome,
+    p.outcome && find(`ui.outcome.${p.outcome}`),
   ];
+  const label = `${name}${title(p)}`;
+  const psn = hex(p.psn);
+  const long = label.length > longLabel;
+  const detail = [long && psn, /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
   const lost = p.fate === 'dropped' || p.fate === 'unrouted';
   const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : p.outcome.startsWith('drop') || p.outcome.startsWith('bad') ? 'ignored' : 'delivered';
   return {
     id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost ? null : p.arrives_ns, order: p.action,
-    label: `${p.opcode.endsWith('_ACKNOWLEDGE') ? p.carries || 'ACK' : opcode(p.opcode)} ${hex(p.psn)}`, note: notes.filter(Boolean).join(' · '), tone, fate,
+    label: long ? label : `${label} ${psn}`, detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
     about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: find(`ui.fate.${p.fate}`), why: p.why.text }),
     attributes: { 'data-test': `packet.${p.id}`, 'data-fate': p.fate },
   };
@@ -76,10 +97,10 @@ function talks(events: Event[], since: number): Message[] {
     } as Message));
 }
 
-function marks(events: Event[], since: number): Mark[] {
+function marks(events: Event[], since: number, name: (e: Event) => string): Mark[] {
   const shown = events.filter((e) => /^qp\.transition$|^wr\.|^async\.|^completion\./.test(e.event) && nanoseconds(e) >= since);
   return shown.map((e) => ({
-    key: e.n, side: e.end === 'client' ? 'left' : 'right', at: nanoseconds(e), order: e.action, text: markText(e),
+    key: e.n, side: e.end === 'client' ? 'left' : 'right', at: nanoseconds(e), order: e.action, text: name(e) + markText(e),
     tone: bad(e) ? 'bad' : undefined,
   }));
 }
