@@ -1,8 +1,10 @@
 // The panel at the left: the lessons, the mistakes and the free bench, and the one that is open.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Prose, inline } from '../common/prose';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
+import { connects } from './connect';
 import { CompletionRow } from './objects';
 import { refusalText } from './refusal';
 import { change, open, openMistake, play, type State } from './store';
@@ -16,25 +18,32 @@ export function Guide({ state }: { state: State }) {
   const [list, setList] = useState<List>(opened ?? 'lessons');
   const [listing, setListing] = useState(false);
   const name = state.setup.lesson ?? state.mistake ?? '';
+  const aside = useRef<HTMLElement>(null);
   useEffect(() => {
     setListing(false);
+    for (const box of [aside.current, aside.current?.closest('main')]) box?.scrollTo({ top: 0 }); // the guide or, in a narrow window, its pane
     if (opened) setList(opened);
   }, [opened, name]);
   const choose = (to: List) => { setList(to); setListing(true); };
   const body = !listing && opened === list;
   return (
-    <aside class="guide" aria-label={t('ui.guide')}>
+    <aside class="guide" ref={aside} aria-label={t('ui.guide')}>
       <div class="segmented" role="group" aria-label={t('ui.guide')}>
         <button type="button" data-test="tab.lessons" aria-pressed={list === 'lessons'} onClick={() => choose('lessons')}>{t('ui.lessons')}</button>
         <button type="button" data-test="tab.mistakes" aria-pressed={list === 'mistakes'} onClick={() => choose('mistakes')}>{t('ui.mistakes')}</button>
-        <button type="button" data-test="bench" onClick={() => { attempt(() => { open('{}'); change({ pane: 'hosts' }); }); setListing(true); }}>{t('ui.bench')}</button>
+        <button type="button" data-test="bench" onClick={() => { openBench(); setListing(true); }}>{t('ui.bench')}</button>
       </div>
-      {body && list === 'lessons' && <Lesson key={name} state={state} id={name} />}
+      {body && list === 'lessons' && <Lesson key={name} state={state} id={name} onMistakes={() => choose('mistakes')} />}
       {body && list === 'mistakes' && <Mistake key={name} state={state} name={name} />}
       {!body && <Entries list={list} state={state} onOpen={() => setListing(false)} />}
     </aside>
   );
 }
+
+const openBench = () => attempt(() => {
+  open('{}');
+  change({ pane: 'hosts' });
+});
 
 // The lessons or the mistakes, to open one. A tick stands at those that are done.
 function Entries({ list, state, onOpen }: { list: List; state: State; onOpen(): void }) {
@@ -64,7 +73,7 @@ function Entries({ list, state, onOpen }: { list: List; state: State; onOpen(): 
   );
 }
 
-function Lesson({ state, id }: { state: State; id: string }) {
+function Lesson({ state, id, onMistakes }: { state: State; id: string; onMistakes(): void }) {
   const at = state.tables.lessons.findIndex((l) => l.id === id);
   const lesson = state.tables.lessons[at]!;
   const text = (key: string) => find(`lesson.${id}.${key}`);
@@ -72,6 +81,14 @@ function Lesson({ state, id }: { state: State; id: string }) {
   const met = goals.filter((g) => g.met >= 0).length;
   const done = goals.length > 0 && met === goals.length;
   const next = state.tables.lessons[at + 1];
+  const [answered, setAnswered] = useState(false);
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!done) return;
+    const box = end.current!;
+    if (box.offsetParent === null) change({ message: t('ui.lesson.done') }); // a narrow window shows another pane
+    (answered ? box.lastElementChild! : box).scrollIntoView({ block: 'nearest' });
+  }, [done, answered]);
   const solution = () => attempt(() => open(JSON.stringify({ lesson: id }), { future: lesson.solution }));
   return (
     <article class="lesson" data-test="lesson" aria-labelledby="guide-title">
@@ -92,34 +109,67 @@ function Lesson({ state, id }: { state: State; id: string }) {
           </li>
         ))}
       </ol>
+      {!done && <Stuck state={state} />}
       <div class="guide-tools">
-        <button type="button" data-test="lesson.restart" onClick={() => attempt(() => open(JSON.stringify({ lesson: id })))}>{t('ui.lesson.restart')}</button>
-        <button type="button" data-test="lesson.solution" onClick={solution}>{t('ui.lesson.solution')}</button>
+        <button type="button" data-test="lesson.restart" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: id }))))}>{t('ui.lesson.restart')}</button>
+        <button type="button" data-test="lesson.solution" onClick={once(solution)}>{t('ui.lesson.solution')}</button>
       </div>
-      {state.future.length > 0 && state.cursor === state.actions.length && <Ready left={state.future.length} />}
-      {done && text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} />}
-      {done && next && (
-        <button type="button" class="primary next" data-test="lesson.next" onClick={() => attempt(() => open(JSON.stringify({ lesson: next.id })))}>
-          {t('ui.lesson.next', { title: find(`lesson.${next.id}.title`) || next.id })}
-        </button>
+      {state.future.length > 0 && state.cursor === state.actions.length && <Note name="ready">{t('ui.lesson.play', { n: state.future.length })}</Note>}
+      {done && (
+        <div class="lesson-end" ref={end}>
+          {text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} onRight={() => setAnswered(true)} />}
+          {next
+            ? <button type="button" class="primary next" data-test="lesson.next" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: next.id }))))}>
+                {t('ui.lesson.next', { title: find(`lesson.${next.id}.title`) || next.id })}
+              </button>
+            : kept<string[]>('solved', []).includes(id) && <Last state={state} onMistakes={onMistakes} />}
+        </div>
       )}
     </article>
   );
 }
 
-// Says how to play the solution. It scrolls into view, because it stands below the button that was pressed.
-function Ready({ left }: { left: number }) {
-  const box = useRef<HTMLParagraphElement>(null);
-  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), []);
-  return <p class="note-box" ref={box}>{t('ui.lesson.play', { n: left })}</p>;
+// The second click of a double click does not count: it may hit a button that the first one has brought here.
+const once = (f: () => void) => (event: MouseEvent) => {
+  if (event.detail < 2) f();
+};
+
+// What follows the last lesson.
+function Last({ state, onMistakes }: { state: State; onMistakes(): void }) {
+  const solved = kept<string[]>('solved', []).length;
+  return (
+    <section class="note-box" data-test="lessons.end">
+      <p>{t('ui.lessons.end', { n: solved, all: state.tables.lessons.length })}</p>
+      <div class="guide-tools">
+        <button type="button" class="primary" data-test="end.mistakes" onClick={once(onMistakes)}>{t('ui.mistakes')}</button>
+        <button type="button" data-test="end.bench" onClick={once(openBench)}>{t('ui.bench')}</button>
+      </div>
+    </section>
+  );
 }
 
-function Question({ id, answers, right }: { id: string; answers: number; right: number }) {
+// Says how to go on after an error that was not the last goal.
+function Stuck({ state }: { state: State }) {
+  const failed = state.moment.snapshot.hosts.flatMap((host) => host.objects.filter((o) => o.qp?.state === 'ERR' && o.qp.program_state !== 'ERR').map((o) => `${find(`ui.host.${host.name}`)} ${o.name}`));
+  if (failed.length === 0) return null;
+  return <Note name="stuck">{t('ui.lesson.stuck', { names: failed.join(', ') })} {connects(state) && t('ui.lesson.stuck.connect')}</Note>;
+}
+
+// A note that scrolls into view: it stands below what the user has just seen or pressed.
+function Note({ name, children }: { name: string; children: ComponentChildren }) {
+  const box = useRef<HTMLParagraphElement>(null);
+  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), []);
+  return <p class="note-box" role="status" data-test={name} ref={box}>{children}</p>;
+}
+
+function Question({ id, answers, right, onRight }: { id: string; answers: number; right: number; onRight(): void }) {
   const [chosen, setChosen] = useState(0);
   const [checked, setChecked] = useState(false);
   const good = chosen === right;
   useEffect(() => {
-    if (checked && good) keep('solved', [...new Set([...kept<string[]>('solved', []), id])]);
+    if (!checked || !good) return;
+    keep('solved', [...new Set([...kept<string[]>('solved', []), id])]);
+    onRight();
   }, [checked, good]);
   return (
     <form class="question" data-test="question" onSubmit={(event) => { event.preventDefault(); setChecked(chosen > 0); }}>
@@ -176,7 +226,7 @@ function Mistake({ state, name }: { state: State; name: string }) {
               <h3>{t('ui.mistake.remedy')}</h3>
               <Prose text={text('remedy')} />
             </div>
-            {next && <button type="button" class="next" data-test="mistake.next" onClick={() => attempt(() => openMistake(next.name))}>{t('ui.lesson.next', { title: find(`mistake.${next.name}.title`) || next.name })}</button>}
+            {next && <button type="button" class="next" data-test="mistake.next" onClick={once(() => attempt(() => openMistake(next.name)))}>{t('ui.lesson.next', { title: find(`mistake.${next.name}.title`) || next.name })}</button>}
           </>
         )}
       </div>

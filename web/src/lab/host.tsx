@@ -4,9 +4,11 @@ import type { Host as HostName, HostView, Kind, ObjectView, Tables } from '../ap
 import { hex } from '../common/format';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
+import { connect, connectable, makePair, pairable } from './connect';
 import { openForm } from './form';
 import { calls, closers, type Place } from './forms';
 import { AddressHandle, Depth, Queue, Region, SharedQueue, Window } from './objects';
+import { attempt } from './playback';
 import { openPost } from './post';
 import { QueuePair } from './qp';
 import { change, perform } from './store';
@@ -47,6 +49,9 @@ export function HostCard(props: Props) {
         })}
       </div>
       {roots.length === 0 && <p class="empty">{t('ui.host.empty')}</p>}
+      {host.name === 'client' && pairable() && (
+        <button type="button" class="pair-maker" data-test="pair" onClick={() => attempt(makePair)}>{t('ui.pair')}</button>
+      )}
       {roots.map((object) => <ObjectCard key={object.name} {...props} object={object} />)}
       {(host.told.length > 0 || host.regions.length > 0) && <Told host={host} />}
     </section>
@@ -94,7 +99,7 @@ const verbsOf: Record<Kind, string[]> = {
   MR: ['write', 'exchange'],
   CQ: ['poll_cq', 'arm_cq'],
   SRQ: ['post_recv', 'modify_srq'],
-  QP: ['post_send', 'post_recv', 'exchange', 'bind_mw', 'query_qp'],
+  QP: ['post_send', 'post_recv', 'exchange', 'bind_mw', 'query_qp', 'connect'],
   AH: [],
   MW: ['exchange'],
 };
@@ -110,11 +115,13 @@ function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
   };
   const press = (verb: string) => {
     if (verb === 'post_send' || verb === 'post_recv') openPost(host, object, verb === 'post_recv', tables);
+    else if (verb === 'connect') attempt(() => connect(object.name));
     else if (verb === 'poll_cq' || verb === 'query_qp') direct(verb);
     else openForm(verb, place);
   };
   const shown = verbsOf[object.kind].filter((verb) =>
-    (verb !== 'bind_mw' || host.objects.some((o) => o.mw?.type === 1)) && (verb !== 'post_recv' || !object.qp?.srq));
+    (verb !== 'bind_mw' || host.objects.some((o) => o.mw?.type === 1)) && (verb !== 'post_recv' || !object.qp?.srq)
+    && (verb !== 'connect' || connectable(object.name)));
   return (
     <>
       <div class="verbs">
