@@ -39,6 +39,12 @@ export async function press(page, name) {
   return '';
 }
 
+/** Ticks the bits that a move requires: by a press on the bench, one by one in a lesson. */
+export async function fill(page) {
+  if (await at(page, 'fill').count()) return press(page, 'fill');
+  for (const box of await page.locator('fieldset.bits').first().locator('[data-test^="bit."]').all()) await box.check();
+}
+
 /** Presses the button for one moment on, n times, at the speed of the page's own frames. */
 export const forward = (page, n) => page.evaluate(async (times) => {
   for (let i = 0; i < times; i++) {

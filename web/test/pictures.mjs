@@ -7,7 +7,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { at, open } from './harness.mjs';
-import { perform, press } from './perform.mjs';
+import { fill, perform, press } from './perform.mjs';
 
 const images = process.env.IMAGES ?? resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../docs/images');
 const mostBytes = 150_000;
@@ -27,7 +27,7 @@ const pictures = {
     draw: async (page) => {
       await solve(page, 'rtr', 0);
       await press(page, 'client.qp.to.RTR');
-      await press(page, 'fill');
+      await fill(page);
       for (const bit of ['MIN_RNR_TIMER', 'MAX_DEST_RD_ATOMIC']) await at(page, `bit.${bit}`).uncheck();
       await press(page, 'submit');
       await at(page, 'refusal').waitFor();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, open } from './harness.mjs';
-import { forward, perform, press, submit } from './perform.mjs';
+import { fill, forward, perform, press, submit } from './perform.mjs';
 
 const post = (wr, name = 'qp', host = 'client') => ({ do: 'post_send', host, name, wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 8 }], ...wr }] });
 const wrongKey = post({ opcode: 'RDMA_WRITE', remote: { mr: 'buf', rkey_add: 256 } });
@@ -22,13 +22,13 @@ test('SQ_PSN begins as this end’s choice, until a PSN was told', async (t) => 
   const page = await open(t, { hash: '#lesson=datagrams' });
   for (const to of ['INIT', 'RTR', 'RTS']) {
     await press(page, `client.ud.to.${to}`);
-    if (await at(page, 'fill').count()) await press(page, 'fill');
+    await fill(page);
     if (to === 'RTS') assert.equal(await at(page, 'source.SQ_PSN').count(), 0);
     assert.equal(await submit(page), '');
   }
   await page.goto(page.url().split('#')[0] + '#lesson=send');
   await press(page, 'client.qp.to.RTS');
-  await press(page, 'fill');
+  await fill(page);
   assert.equal(await at(page, 'source.SQ_PSN').inputValue(), 'peer');
   assert.equal(await at(page, 'value.SQ_PSN').innerText(), '0x000100');
 });
@@ -112,7 +112,7 @@ test('PSNs are shown once they are set', async (t) => {
   assert.match(await page.locator('.host.client .psn').innerText(), /expects\s+0x000200/);
   assert.doesNotMatch(await page.locator('.host.client .psn').innerText(), /0x000000|in flight/);
   await press(page, 'client.qp.to.RTS');
-  await press(page, 'fill');
+  await fill(page);
   await submit(page);
   assert.match(await page.locator('.host.client .psn').innerText(), /0x000100[^]*in flight\s+0 of at most \d+/);
 });
@@ -174,6 +174,9 @@ test('a ready pair, and a dialog beside its host', async (t) => {
 
 test('the first lessons leave the moves to the learner', async (t) => {
   const page = await open(t, { hash: '#lesson=send' });
+  await press(page, 'client.qp.to.RTS');
+  assert.equal(await at(page, 'fill').count(), 0);
+  await press(page, 'cancel');
   assert.equal(await at(page, 'client.qp.connect').count(), 0);
   await page.goto(page.url().split('#')[0] + '#lesson=srq');
   await perform(page, { do: 'create_qp', host: 'server', name: 'two', pd: 'pd', type: 'RC', send_cq: 'cq', recv_cq: 'cq', sig_all: true });

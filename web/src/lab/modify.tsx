@@ -6,6 +6,7 @@ import { t } from '../texts';
 import { OutcomeBox, openDialog, SheetHead, submit, type Outcome } from './dialog';
 import { Choice } from './fields';
 import { EngineText } from './refusal';
+import { get } from './store';
 import { BitValue, startOf, valueOf, type Entry } from './values';
 
 export function openModify(host: HostView, name: string, to: string, tables: Tables) {
@@ -81,7 +82,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
         {host.told.length > 1 && (
           <Choice test="f.peer" label={t('ui.modify.peer')} value={peer} onChange={setPeer} options={host.told.map((p) => ({ value: p.qp }))} />
         )}
-        {move && move.required.length > 0 && (
+        {move && move.required.length > 0 && !get().setup.lesson && ( // in a lesson the learner ticks
           <button type="button" data-test="fill" onClick={fill}>{t('ui.modify.fill')}</button>
         )}
       </div>

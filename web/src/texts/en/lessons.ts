@@ -54,7 +54,7 @@ export const lessons = {
   "lesson.rtr.title": "RTR: every bit",
   "lesson.rtr.intro": "RTR means ready to receive. The move from INIT to RTR gives the queue pair its peer: the way there (AV), the peer's queue pair (DEST_QPN), its first packet number (RQ_PSN), and the packet size (PATH_MTU). It also says how this end serves the peer: how many READs and atomics at a time (MAX_DEST_RD_ATOMIC), and how long the peer has to wait when no receive is posted (MIN_RNR_TIMER).\n\n`ibv_modify_qp` takes a structure and a mask. The mask says which fields count. Every move has required bits and optional bits; all other bits are forbidden.\n\nBreak both rules once. Watch which bit the refusal names: a kernel returns only EINVAL. Then move both ends.",
   "lesson.rtr.goal.missing": "Try a move to RTR that lacks a required bit.",
-  "lesson.rtr.hint.missing": "Press RTR in the client's ladder, then \"Tick the required bits\", and untick MIN_RNR_TIMER. Its value is still in the structure, but without the bit the device does not read it.",
+  "lesson.rtr.hint.missing": "Press RTR in the client's ladder, and tick every bit under \"Required\" except MIN_RNR_TIMER. Its value is still in the structure, but without the bit the device does not read it.",
   "lesson.rtr.goal.illegal": "Try a move to RTR with a bit that this move forbids.",
   "lesson.rtr.hint.illegal": "Open \"Forbidden here\" and put PORT into the mask, with its right value 1. The queue pair got its port at INIT. The port of the way to the peer is a field of the address vector, which the bit AV covers.",
   "lesson.rtr.goal.rtr": "Move both queue pairs to RTR.",

@@ -54,7 +54,7 @@ export const lessons = {
   "lesson.rtr.title": "RTR：逐个看每一位",
   "lesson.rtr.intro": "RTR 意思是准备好接收。从 INIT 到 RTR 的转换让队列对知道对端：怎么到那里（AV）、对端的队列对（DEST_QPN）、它的第一个报文序号（RQ_PSN），以及报文的大小（PATH_MTU）。它还规定本端怎样为对端服务：同时处理多少个 READ 和原子操作（MAX_DEST_RD_ATOMIC），没有接收请求时要对端等多久（MIN_RNR_TIMER）。\n\n`ibv_modify_qp` 接受一个结构体和一个掩码。掩码说明哪些字段有效。每种转换都有必需的位和可选的位，其余的位都被禁止。\n\n把这两条规则各违反一次。观察拒绝信息指出了哪一位：内核只返回 EINVAL。然后让两端都转换过去。",
   "lesson.rtr.goal.missing": "试一次缺少某个必需位的 RTR 转换。",
-  "lesson.rtr.hint.missing": "按客户端状态图里的 RTR，再按“勾选必需的位”，然后取消勾选 MIN_RNR_TIMER。它的值仍在结构体里，但没有这一位，设备就不读它。",
+  "lesson.rtr.hint.missing": "按客户端状态图里的 RTR，勾选“必需”之下除 MIN_RNR_TIMER 以外的每一位。它的值仍在结构体里，但没有这一位，设备就不读它。",
   "lesson.rtr.goal.illegal": "试一次带有被禁止的位的 RTR 转换。",
   "lesson.rtr.hint.illegal": "打开“在此被禁止”，把 PORT 加进掩码，值仍是正确的 1。队列对在 INIT 时已经得到端口。通往对端的端口是地址向量的一个字段，由 AV 这一位涵盖。",
   "lesson.rtr.goal.rtr": "把两个队列对都转换到 RTR。",
