@@ -83,7 +83,7 @@ func TestPingpongNarration(t *testing.T) {
 	s.succeeds()
 	var data []string
 	for _, line := range c.lines {
-		if _, text, ok := strings.Cut(line, "] DATA  "); ok {
+		if _, text, ok := strings.Cut(line, "] DATA    "); ok {
 			data = append(data, text)
 		}
 	}
