@@ -120,15 +120,16 @@ func (qp *QP) faults(attr *QPAttr, mask QPAttrMask) []string {
 		wrong(has(qpstate.MaskMaxRdAtomic) && int(attr.MaxRdAtomic) > device.MaxQPInitRdAtom,
 			"MAX_QP_RD_ATOMIC %d is above the device's %d", attr.MaxRdAtomic, device.MaxQPInitRdAtom)
 	}
-	if qp.port == 0 {
-		return found
+	n := qp.port
+	if has(qpstate.MaskPort) {
+		n = attr.PortNum // the queue pair was not bound
 	}
-	port, err := qp.dev.p.QueryPort(qp.port)
-	if err != nil {
+	port, err := qp.dev.p.QueryPort(n)
+	if n == 0 || err != nil {
 		return found
 	}
 	wrong(has(qpstate.MaskPathMTU) && (attr.PathMTU.Bytes() == 0 || attr.PathMTU > port.MaxMTU),
-		"PATH_MTU %v is not possible on port %d (at most %d)", attr.PathMTU, qp.port, port.MaxMTU.Bytes())
+		"PATH_MTU %v is not possible on port %d (at most %d)", attr.PathMTU, n, port.MaxMTU.Bytes())
 	wrong(has(qpstate.MaskPKeyIndex) && int(attr.PKeyIndex) >= port.PKeyTableLen,
 		"PKEY_INDEX %d is beyond the port's table of %d", attr.PKeyIndex, port.PKeyTableLen)
 	if has(qpstate.MaskAV) {

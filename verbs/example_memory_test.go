@@ -59,7 +59,7 @@ func ExampleMR() {
 	// Output:
 	// 4096 100 64
 	// IBV_ACCESS_LOCAL_WRITE
-	// ibv_reg_mr on soft0 (4096 bytes, REMOTE_WRITE): EINVAL (22, invalid argument); try: give LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register
+	// ibv_reg_mr on soft0 (4096 bytes, REMOTE_WRITE without LOCAL_WRITE): EINVAL (22, invalid argument); try: give LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register
 }
 
 // A window grants the peer access to a part of a region. The peer's last message, a SEND that
