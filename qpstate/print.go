@@ -62,8 +62,12 @@ func (a *Attr) Value(bit Mask) string {
 	return "?"
 }
 
+// code writes a timer's code with the time that it stands for. No device takes a code above 31.
 func code(c uint8, special bool, word string, d fmt.Stringer) string {
-	if !special {
+	switch {
+	case c > 31:
+		word = "above 31"
+	case !special:
 		word = d.String()
 	}
 	return fmt.Sprintf("%d (%s)", c, word)

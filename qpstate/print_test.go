@@ -96,6 +96,11 @@ func TestStepPrintsMaskAndValues(t *testing.T) {
 	if got := a.Describe(MaskState | MaskTimeout | MaskRNRRetry | MaskMinRNRTimer); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	a = Attr{Timeout: 32, MinRNRTimer: 99}
+	want = "TIMEOUT=32 (above 31) MIN_RNR_TIMER=99 (above 31)"
+	if got := a.Describe(MaskTimeout | MaskMinRNRTimer); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 func ExampleCheck() {
