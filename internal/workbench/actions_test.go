@@ -8,7 +8,7 @@ import (
 
 // TestActions carries out one action after a list of others, and compares what it says.
 func TestActions(t *testing.T) {
-	big := Num(1 << 63)
+	big, wide := Num(1<<63), uint32(1<<24+1)
 	ready := connected(nil, nil)
 	withMW := func(kind string) []Action {
 		return script(ready, one(&Action{Do: "alloc_mw", Host: "server", Name: "mw", PD: thePD, Type: kind}),
@@ -30,13 +30,13 @@ func TestActions(t *testing.T) {
 		{"no such host", nil, one(&Action{Do: "alloc_pd", Host: "alice", Name: "pd"}), `host "alice"`, "", ""},
 		{"a name for two", parents("client", 64), one(&Action{Do: "alloc_pd", Host: "client", Name: thePD}), "has a PD", "", ""},
 		{"a bad name", nil, one(&Action{Do: "alloc_pd", Host: "client", Name: "Pd-1"}), "a name is", "", ""},
-		{"a name of another kind", script(parents("client", 64), closing("client", theMR)), one(&Action{Do: "create_cq", Host: "client", Name: theMR, Depth: 1}), "was a MR", "", ""},
+		{"a name of another kind", script(parents("client", 64), closing("client", theMR)), one(&Action{Do: "create_cq", Host: "client", Name: theMR, Depth: 1}), "was an MR", "", ""},
 		{"a name again", script(parents("client", 64), closing("client", theMR)), reg("client", theMR, 64), "", "", `ibv_reg_mr(`},
 		{"no pd", nil, reg("client", "a", 64), "no PD", "", ""},
 		{"no right of that name", parents("client", 64), reg("client", "a", 64, "ANY"), `right "ANY"`, "", ""},
 		{"a region too large", parents("client", 64), reg("client", "a", maxRegion+1), "at most 65536", "", ""},
 		{"an empty region", parents("client", 64), reg("client", "a", 0), "", "EINVAL", ""},
-		{"remote without local write", parents("client", 64), reg("client", "a", 8, "REMOTE_WRITE"), "", "EINVAL", ""},
+		{"remote without local write", parents("client", 64), reg("client", "a", 8, "REMOTE_WRITE"), "", "EINVAL", "REMOTE_WRITE without LOCAL_WRITE"},
 		{"a cq of depth 0", nil, one(&Action{Do: "create_cq", Host: "client", Name: "a"}), "", "EINVAL", ""},
 		{"an srq of 0", parents("client", 64), one(&Action{Do: "create_srq", Host: "client", Name: "a", PD: thePD}), "", "EINVAL", ""},
 		{"a qp of no type", parents("client", 64), makeQP("client", theQP, "XRC"), "is RC, UC or UD", "", ""},
@@ -51,6 +51,10 @@ func TestActions(t *testing.T) {
 		{"bits without values", script(both(objects), toInit("client")), one(&Action{Do: "modify_qp", Host: "client", Name: theQP, Mask: []string{"STATE", "AV", "PATH_MTU", "DEST_QPN", "RQ_PSN", "MAX_DEST_RD_ATOMIC", "MIN_RNR_TIMER"},
 			Attr: values{"STATE": "RTR"}.raw()}), "", "EINVAL", ""},
 		{"a bad port", both(objects), move("client", theQP, "INIT", initRC.changed(values{"PORT": 2})), "", "EINVAL", ""},
+		{"a partition beyond the table", both(objects), move("client", theQP, "INIT", initRC.changed(values{"PKEY_INDEX": 7})), "", "EINVAL", "PKEY_INDEX 7 is beyond"},
+		{"a timer code above 31", toldRC(), move("client", theQP, "RTR", rtrRC.changed(values{"MIN_RNR_TIMER": 99})), "", "EINVAL", "MIN_RNR_TIMER=99 (above 31)"},
+		{"a psn of 25 bits", toldRC(), move("client", theQP, "RTR", rtrRC.changed(values{"RQ_PSN": 0x1000002})), "", "", "the device took the lower 24 bits: RQ_PSN 0x1000002 → 0x000002"},
+		{"a psn of 25 bits to the peer", ready, one(&Action{Do: "exchange", Host: "client", Name: theQP, PSN: &wide}), "psn 0x1000001 has more than 24 bits", "", ""},
 		{"missing bits", both(objects), move("client", theQP, "INIT", values{"PORT": 1}), "", "EINVAL", `"missing":["ACCESS_FLAGS","PKEY_INDEX"]`},
 		{"illegal bits", both(objects), move("client", theQP, "INIT", initRC.changed(values{"QKEY": 1})), "", "EINVAL", `"illegal":["QKEY"]`},
 		{"an impossible move", both(objects), move("client", theQP, "RTS", nil), "", "EINVAL", `"impossible":true`},
@@ -145,6 +149,11 @@ func send9() (wrs []WR) {
 		wrs = append(wrs, WR{ID: Num(i), Opcode: "SEND", SGL: sge(0, 8)})
 	}
 	return wrs
+}
+
+// toldRC makes two queue pairs in INIT that have told each other their endpoints.
+func toldRC() []Action {
+	return script(both(objects), both(toInit), both(func(h string) []Action { return one(&Action{Do: "exchange", Host: h, Name: theQP}) }))
 }
 
 func script3() []SGE {

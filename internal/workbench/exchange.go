@@ -50,7 +50,10 @@ func (h *host) exchange(a *Action) (*Result, error) {
 		}
 		psn := defaultPSNs[h.side]
 		if a.PSN != nil {
-			psn = *a.PSN & 0xffffff
+			psn = *a.PSN
+		}
+		if psn > maxPSN {
+			return nil, errors.Errorf("psn %#x has more than 24 bits", psn)
 		}
 		attr, err := o.qp.Query(qpstate.MaskQKey)
 		if err != nil {
@@ -92,7 +95,7 @@ func (h *host) memory(name string, lkey bool) (region, error) {
 		v := inspectMW(o.mw)
 		return region{name, v.Addr, o.mw.RKey(), v.Length, false}, nil
 	}
-	return region{}, errors.Errorf("%q is a %s: the peer needs a region or a window", name, o.kind)
+	return region{}, errors.Errorf("%q is %s: the peer needs a region or a window", name, o.aKind())
 }
 
 // replaced appends an element and drops those that it replaces.

@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/netip"
 
@@ -84,7 +85,20 @@ func (h *host) modifyQP(a *Action) (*Result, error) {
 			o.sources[bit] = Source{m.from[bit], len(h.s.actions)}
 		}
 	}
-	return &Result{}, nil
+	return &Result{Note: m.truncated(mask)}, nil
+}
+
+// maxPSN is the largest PSN, and the largest number of a queue pair.
+const maxPSN = 1<<24 - 1
+
+// truncated notes a number of more than 24 bits. Devices take the lower 24 without an error.
+func (m *modification) truncated(mask qpstate.Mask) string {
+	for _, bit := range (mask & (qpstate.MaskRQPSN | qpstate.MaskSQPSN | qpstate.MaskDestQPN)).Bits() {
+		if n := *m.word(bit); n > maxPSN {
+			return fmt.Sprintf("the device took the lower 24 bits: %s %#x → %#06x", bit.Name(), n, n&maxPSN)
+		}
+	}
+	return ""
 }
 
 // modification is the attributes of one modify_qp in the making.

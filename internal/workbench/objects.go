@@ -58,6 +58,14 @@ type object struct {
 	bound *Bind // of an MW: the last bind that was posted
 }
 
+// aKind returns the kind with its article: "a PD", "an MR".
+func (o *object) aKind() string {
+	if strings.ContainsRune("MSA", rune(o.kind[0])) { // MR, MW, SRQ and AH begin with a vowel's sound
+		return "an " + o.kind
+	}
+	return "a " + o.kind
+}
+
 // zeroBased reports whether a region's addresses count from 0.
 func (o *object) zeroBased() bool { return o.mr.Access()&verbs.AccessZeroBased != 0 }
 
@@ -124,10 +132,10 @@ func (h *host) newName(kind, name string) error {
 			continue
 		}
 		if o.closed {
-			return errors.Errorf("%q was a %s; a program has one variable of a name", name, o.kind)
+			return errors.Errorf("%q was %s; a program has one variable of a name", name, o.aKind())
 		}
 		if open++; o.name == name {
-			return errors.Errorf("the %v has a %s %q already", h.side, o.kind, name)
+			return errors.Errorf("the %v has %s %q already", h.side, o.aKind(), name)
 		}
 	}
 	if open >= maxObjects {

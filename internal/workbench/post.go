@@ -228,7 +228,7 @@ func (h *host) postRecv(a *Action) (*Result, error) {
 	case "SRQ":
 		post = o.srq.PostRecv
 	default:
-		return nil, errors.Errorf("%q is a %s: receives go to a queue pair or an SRQ", a.Name, o.kind)
+		return nil, errors.Errorf("%q is %s: receives go to a queue pair or an SRQ", a.Name, o.aKind())
 	}
 	r := posted(len(wrs), post(wrs))
 	for i := range tried(r, wrs) {

@@ -49,7 +49,7 @@ type Result struct {
 	Refused     *Refusal     `json:"refused,omitempty"`     // the device or the library refused the call
 	Accepted    int          `json:"accepted,omitempty"`    // of a post: the work requests that were queued
 	Completions []Completion `json:"completions,omitempty"` // of a poll
-	Note        string       `json:"note,omitempty"`        // why nothing happened
+	Note        string       `json:"note,omitempty"`        // why nothing happened, or what the device made of a value
 	Code        Code         `json:"code"`                  // the same in C and in Go
 }
 

@@ -133,7 +133,10 @@ func TestQuotedTexts(t *testing.T) {
 	for _, bit := range AllTables().Bits {
 		rules = append(rules, bit.About)
 	}
-	for _, f := range every() {
+	wide := move("client", theQP, "RTR", rtrRC.changed(values{"RQ_PSN": 1 << 24}))
+	files := every()
+	files["a wide PSN"] = File{Actions: script(toldRC(), wide)}
+	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}
 	if len(outcomes) < 80 || len(rules) < 80 {

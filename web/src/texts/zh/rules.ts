@@ -72,6 +72,7 @@ export const rules: Record<string, string> = {
   "poll completions before posting more (the send queue is full: the place of an unsignaled request becomes free only when a later signaled request completes)": "先轮询完成项，再投递（发送队列已满：不产生完成项的请求，要等后面一个产生完成项的请求完成，才让出位置）",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在走",
   "nothing has completed": "还没有完成项",
+  "the device took the lower 24 bits: {1}": "设备只取了低 24 位：{1}",
 
   // Bits of the mask
   "the state to move to": "要转到的状态",
