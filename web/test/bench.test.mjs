@@ -151,6 +151,62 @@ test('undo, redo and the past', async (t) => {
   assert.deepEqual((await actions(page)).map((a) => a.do), ['alloc_pd', 'reg_mr', 'create_cq', 'alloc_pd']);
 });
 
+test('a field that is no number is an error, not 0', async (t) => {
+  const page = await open(t);
+  await perform(page, { ...pd, host: 'client' });
+  for (const text of ['-5', 'abc']) {
+    await press(page, 'client.reg_mr');
+    await at(page, 'f.length').fill(text);
+    await press(page, 'submit');
+    assert.match(await at(page, 'problem').innerText(), /Length.*not a number/);
+    assert.equal(await at(page, 'refusal').count(), 0);
+    await press(page, 'cancel');
+  }
+  assert.equal((await actions(page)).length, 1);
+  await perform(page, { ...objects[1], host: 'client' });
+  await perform(page, { do: 'write', host: 'client', name: 'buf', hex: '0x41 42' });
+  assert.match(await at(page, 'client.buf').innerText(), /AB/);
+  for (const action of objects.slice(2)) await perform(page, { ...action, host: 'client' });
+  await move(page, 'client', 'INIT');
+  await press(page, 'client.qp.to.RTR');
+  await press(page, 'fill');
+  await at(page, 'value.MIN_RNR_TIMER').fill('99');
+  assert.match(await page.locator('.bit', { has: at(page, 'value.MIN_RNR_TIMER') }).innerText(), /above 31/);
+});
+
+test('a packet is read from its BTH on', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await perform(page, receive);
+  await perform(page, send);
+  await at(page, 'packet.1').locator('.touch').click();
+  const first = page.locator('.headers .cell:visible').first();
+  assert.equal(await first.getAttribute('data-test'), 'field.BTH.OpCode');
+  assert.match(await first.innerText(), /0x04/);
+  await first.click();
+  assert.match(await page.locator('.field-about').innerText(), /bits 0–7 · 0x04/);
+  // The bit to invert counts in the same header.
+  await press(page, 'field.BTH.DestQP');
+  assert.equal(await at(page, 'packet.bit').inputValue(), '40');
+  await press(page, 'packet.corrupt');
+  assert.equal((await actions(page)).at(-1).bit, 8 * 28 + 40);
+  assert.match(await at(page, 'field.BTH.DestQP').getAttribute('class'), /wrong/);
+  // What happens to the packet leaves the reader at it.
+  await press(page, 'packet.drop');
+  await press(page, 'step');
+  assert.equal(await at(page, 'detail.packet').getAttribute('aria-selected'), 'true');
+  assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'dropped');
+});
+
+test('a link that is copied from disk says where it opens', async (t) => {
+  const page = await open(t);
+  await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: { writeText: (text) => ((window.copied = text), Promise.resolve()) } }));
+  await perform(page, { ...pd, host: 'client' });
+  await press(page, 'session');
+  await press(page, 'session.link');
+  await page.waitForFunction(() => window.copied?.startsWith('file:'));
+  await page.getByText('opens only here').waitFor();
+});
+
 test('a link and a file bring the session back', async (t) => {
   const page = await open(t);
   for (const action of objects) await perform(page, { ...action, host: 'client' });

@@ -128,7 +128,13 @@ async function run(page, action) {
 async function packet(page, action) {
   await at(page, `packet.${action.packet}`).locator('.touch').click(); // its line: the middle of its box may be empty
   if (action.do === 'delay') await set(page, 'packet.ns', action.ns);
-  if (action.do === 'corrupt') await set(page, 'packet.bit', action.bit);
+  if (action.do === 'corrupt') {
+    // The page counts from the beginning of a header.
+    const starts = await at(page, 'packet.header').locator('option').evaluateAll((all) => all.map((o) => Number(o.value)));
+    const start = starts.filter((s) => s <= action.bit).at(-1);
+    await choose(page, 'packet.header', start);
+    await set(page, 'packet.bit', action.bit - start);
+  }
   return press(page, `packet.${action.do}`);
 }
 

@@ -1,6 +1,7 @@
 // Loads the engine that the page carries, and calls it.
 import type { Action, Engine, File, Opened, PacketDetail, Reply, Snapshot, Tables } from '../api';
 import { bytes } from '../common/format';
+import { find, t } from '../texts';
 
 declare global {
   var rawverbs: Engine;
@@ -32,12 +33,19 @@ function unpack<T>(text: string): T {
   return reply.value as T;
 }
 
+/** An action or a setup as JSON. It has null for NaN, which the engine reads as 0; here NaN is an error. */
+export const json = (value: object) =>
+  JSON.stringify(value, (name, part: unknown) => {
+    if (typeof part === 'number' && isNaN(part)) throw new Error(t('ui.no-number', { field: find(`ui.f.${name}`) || name }));
+    return part;
+  });
+
 /** The calls of the engine with types. An error of a call is thrown. */
 export const engine = {
   tables: () => unpack<Tables>(rawverbs.tables()),
   open: (text: string) => unpack<Opened>(rawverbs.open(text)),
   close: (session: number) => unpack<true>(rawverbs.close(session)),
-  do: (session: number, action: Action) => unpack<Snapshot>(rawverbs.do(session, JSON.stringify(action))),
+  do: (session: number, action: Action) => unpack<Snapshot>(rawverbs.do(session, json(action))),
   snapshot: (session: number, since: number) => unpack<Snapshot>(rawverbs.snapshot(session, since)),
   back: (session: number, n: number) => unpack<Snapshot>(rawverbs.back(session, n)),
   peek: (session: number, at: number, since: number) => unpack<Snapshot>(rawverbs.peek(session, at, since)),

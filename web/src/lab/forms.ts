@@ -142,7 +142,7 @@ const makers: Record<string, Maker> = {
     fields: [amount('offset', 0), text('text', 'Hello, RDMA!'), { ...text('hex', '', t('ui.f.hex.hint')) }],
     build: (v) => ({
       do: 'write', name: object!.name, offset: num(v.offset),
-      ...(v.hex ? { hex: (v.hex as string).replace(/\s/g, '') } : { text: v.text as string }),
+      ...(v.hex ? { hex: (v.hex as string).replace(/\s|^0x/gi, '') } : { text: v.text as string }),
     }),
   }),
   bind_mw: ({ host, object, tables }) => ({

@@ -23,13 +23,43 @@ export function PacketPanel({ state }: { state: State }) {
   return <Panel packet={packet} detail={detail} />;
 }
 
+// A header of a packet. Its bits count from its own first one.
+interface Header {
+  name: string;
+  start: number; // its first bit in the frame
+  fields: FieldView[];
+}
+
+const outer = ['IPv4', 'IPv6', 'UDP']; // around the BTH, with which the packet of a queue pair begins
+
+function headersOf(fields: FieldView[]): Header[] {
+  const headers: Header[] = [];
+  for (const field of fields) {
+    if (headers.at(-1)?.name !== field.header) headers.push({ name: field.header, start: field.bit, fields: [] });
+    headers.at(-1)!.fields.push(field);
+  }
+  return headers;
+}
+
+// A bit of a packet, as the user writes it.
+interface Bit {
+  start: number; // of the header in which it is counted
+  text: string;
+}
+
 function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | undefined }) {
+  const headers = headersOf(detail?.fields ?? []);
+  const first = headers.find((h) => h.name === 'payload') ?? headers.find((h) => h.name === 'BTH');
   const [field, setField] = useState<FieldView | null>(null);
-  const [bit, setBit] = useState('336');
-  useEffect(() => setField(null), [packet.id]);
+  const [bit, setBit] = useState<Bit>({ start: 0, text: '0' });
+  useEffect(() => {
+    setField(null);
+    setBit({ start: first?.start ?? 0, text: '0' });
+  }, [packet.id]);
+  const startOf = (f: FieldView) => headers.find((h) => h.fields.includes(f))?.start ?? 0;
   const choose = (f: FieldView) => {
     setField(f);
-    setBit(String(f.bit));
+    setBit({ start: startOf(f), text: String(f.bit - startOf(f)) });
   };
   const { why } = packet;
   const flying = packet.fate === 'in flight';
@@ -38,7 +68,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
       <div class="packet-summary">
         <h3><span class={`badge ${packet.from}`}>{find(`ui.host.${packet.from}`)}</span> {packet.opcode} <span class="muted">#{packet.id}</span></h3>
         <p><EngineText text={why.text} /></p>
-        {flying ? <Fates packet={packet} bit={bit} onBit={setBit} /> : <p class="small muted">{t('ui.packet.gone')}</p>}
+        {flying ? <Fates packet={packet} headers={headers} bit={bit} onBit={setBit} /> : <p class="small muted">{t('ui.packet.gone')}</p>}
         <dl class="facts">
           <div><dt>PSN</dt><dd class="mono">{hex(packet.psn)}</dd></div>
           <div><dt>{t('ui.packet.payload')}</dt><dd>{t('ui.bytes', { n: packet.bytes })}</dd></div>
@@ -57,10 +87,10 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
       </div>
       {detail && (
         <div class="packet-fields">
-          <Fields fields={detail.fields} flipped={packet.flipped ?? []} chosen={field} onChoose={choose} />
+          <Fields headers={headers} flipped={packet.flipped ?? []} chosen={field} onChoose={choose} />
           <p class="field-about" aria-live="polite">
             {field
-              ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field)} · 0x{field.value}</span>{field.meaning && <> · {field.meaning}</>}<br /><EngineText text={field.about} /></>
+              ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field, startOf(field))} · {written(field)}</span>{field.meaning && <> · {field.meaning}</>}<br /><EngineText text={field.about} /></>
               : <span class="muted">{t('ui.packet.choose')}</span>}
           </p>
         </div>
@@ -73,9 +103,23 @@ const Other = ({ id }: { id: number }) => (
   <button type="button" class="plain link" onClick={() => selectPacket(id)}>{t('ui.packet.number', { id })}</button>
 );
 
-const range = (f: FieldView) => (f.width === 1 ? `${t('ui.packet.bit')} ${f.bit}` : `${t('ui.packet.bits')} ${f.bit}–${f.bit + f.width - 1}`);
+// The bits of a field, counted from the beginning of its header.
+function range(f: FieldView, start: number): string {
+  const from = f.bit - start;
+  return f.width === 1 ? `${t('ui.packet.bit')} ${from}` : `${t('ui.packet.bits')} ${from}–${from + f.width - 1}`;
+}
 
-function Fates({ packet, bit, onBit }: { packet: PacketView; bit: string; onBit(bit: string): void }) {
+// The value of a field. Up to three bits are the same in each notation; the payload is bytes.
+const written = (f: FieldView) => (f.width < 4 || f.header === 'payload' ? f.value : `0x${f.value}`);
+
+interface FatesProps {
+  packet: PacketView;
+  headers: Header[];
+  bit: Bit;
+  onBit(bit: Bit): void;
+}
+
+function Fates({ packet, headers, bit, onBit }: FatesProps) {
   const [ns, setNs] = useState('50000');
   const act = (verb: string, more: object = {}) => {
     try {
@@ -94,15 +138,18 @@ function Fates({ packet, bit, onBit }: { packet: PacketView; bit: string; onBit(
         <button type="button" data-test="packet.delay" onClick={() => act('delay', { ns: Number(number(ns)) })}>{t('ui.verb.delay')}</button>
       </span>
       <span class="pair">
-        <input type="text" class="mono" data-test="packet.bit" aria-label={t('ui.packet.bit')} value={bit} onInput={(e) => onBit(e.currentTarget.value)} />
-        <button type="button" data-test="packet.corrupt" onClick={() => act('corrupt', { bit: Number(number(bit)) })}>{t('ui.verb.corrupt')}</button>
+        <select data-test="packet.header" aria-label={t('ui.packet.header')} value={String(bit.start)} onChange={(e) => onBit({ ...bit, start: Number(e.currentTarget.value) })}>
+          {headers.map((h) => <option value={String(h.start)}>{h.name}</option>)}
+        </select>
+        <input type="text" class="mono" data-test="packet.bit" aria-label={t('ui.packet.bit')} value={bit.text} onInput={(e) => onBit({ ...bit, text: e.currentTarget.value })} />
+        <button type="button" data-test="packet.corrupt" onClick={() => act('corrupt', { bit: bit.start + Number(number(bit.text)) })}>{t('ui.verb.corrupt')}</button>
       </span>
     </div>
   );
 }
 
 interface FieldsProps {
-  fields: FieldView[];
+  headers: Header[];
   flipped: number[];
   chosen: FieldView | null;
   onChoose(field: FieldView): void;
@@ -110,36 +157,38 @@ interface FieldsProps {
 
 // The headers as rows of 32 bits, each field as wide as its bits. The payload and other long fields take
 // one row. The same fields are a list of buttons for the keyboard and for screen readers.
-function Fields({ fields, flipped, chosen, onChoose }: FieldsProps) {
-  const headers: { name: string; fields: FieldView[] }[] = [];
-  for (const field of fields) {
-    if (headers.at(-1)?.name !== field.header) headers.push({ name: field.header, fields: [] });
-    headers.at(-1)!.fields.push(field);
-  }
+function Fields({ headers, flipped, chosen, onChoose }: FieldsProps) {
+  const damaged = (f: FieldView) => flipped.some((b) => b >= f.bit && b < f.bit + f.width);
+  const around = headers.filter((h) => outer.includes(h.name));
+  const show = ({ name, start, fields }: Header) => (
+    <div class="header" role="group" key={start} aria-label={name}>
+      <h4>{name}</h4>
+      <div class="bits-grid">
+        {fields.map((f) => {
+          const wide = Math.min(32, f.width);
+          const value = written(f);
+          return (
+            <button
+              type="button" key={f.bit} style={{ gridColumn: `span ${wide}` }} data-test={`field.${f.header}.${f.name}`} aria-pressed={chosen?.bit === f.bit}
+              class={`cell ${damaged(f) ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${f.name} = ${value}${f.meaning ? ` (${f.meaning})` : ''}`}
+              onClick={() => onChoose(f)}
+            >
+              <span class="cell-name">{f.name}</span>
+              <span class="cell-value">{value.length > 24 ? `${value.slice(0, 22)}…` : value}</span>
+              <span class="hidden">, {range(f, start)}{f.meaning && `, ${f.meaning}`}</span>
+            </button>
+          );
+        })}
+      </div>
+    </div>
+  );
   return (
     <div class="headers">
-      {headers.map(({ name, fields: own }, i) => (
-        <div class="header" role="group" key={`${name}${i}`} aria-label={name}>
-          <h4>{name}</h4>
-          <div class="bits-grid">
-            {own.map((f) => {
-              const wide = Math.min(32, f.width);
-              const wrong = flipped.some((b) => b >= f.bit && b < f.bit + f.width);
-              return (
-                <button
-                  type="button" key={f.bit} style={{ gridColumn: `span ${wide}` }} data-test={`field.${f.header}.${f.name}`} aria-pressed={chosen?.bit === f.bit}
-                  class={`cell ${wrong ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${f.name} = 0x${f.value}${f.meaning ? ` (${f.meaning})` : ''}`}
-                  onClick={() => onChoose(f)}
-                >
-                  <span class="cell-name">{f.name}</span>
-                  <span class="cell-value">{f.value.length > 24 ? `${f.value.slice(0, 22)}…` : f.value}</span>
-                  <span class="hidden">, {range(f)}{f.meaning && `, ${f.meaning}`}</span>
-                </button>
-              );
-            })}
-          </div>
-        </div>
-      ))}
+      {headers.filter((h) => !around.includes(h)).map(show)}
+      <details class="outer" open={around.some((h) => h.fields.some(damaged))}>
+        <summary data-test="packet.outer">{t('ui.packet.outer', { names: around.map((h) => h.name).join(', ') })}</summary>
+        {around.map(show)}
+      </details>
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { number } from '../common/format';
 import { t } from '../texts';
 import { closeDialog, openDialog, SheetHead } from './dialog';
 import { Choice, Row, Text } from './fields';
+import { json } from './engine';
 import { file, link, open, program, record } from './store';
 
 export function openSession() {
@@ -30,13 +31,14 @@ function SessionSheet() {
     }
   };
   const address = () => `${location.href.split('#')[0]}#${link()}`;
+  const copied = location.protocol === 'file:' ? 'ui.copied.disk' : 'ui.copied';
   const load = async (chosen: File | undefined) => {
     if (!chosen) return;
     const text = await chosen.text();
     attempt(() => { open(text); closeDialog(); });
   };
   const bench = () => attempt(() => {
-    open(JSON.stringify({ mtu: Number(mtu), delay_ns: Number(number(delay)), seed: Number(number(seed)) }));
+    open(json({ mtu: Number(mtu), delay_ns: Number(number(delay)), seed: Number(number(seed)) }));
     closeDialog();
   });
   return (
@@ -47,7 +49,7 @@ function SessionSheet() {
         <h3>{t('ui.session.share')}</h3>
         <p class="small muted">{t('ui.session.share.about')}</p>
         <div class="buttons">
-          <button type="button" class="primary" data-test="session.link" onClick={() => attempt(() => { void copy(address()).then((ok) => setSaid(t(ok ? 'ui.copied' : 'ui.copy-failed'))); })}>{t('ui.session.link')}</button>
+          <button type="button" class="primary" data-test="session.link" onClick={() => attempt(() => { void copy(address()).then((ok) => setSaid(t(ok ? copied : 'ui.copy-failed'))); })}>{t('ui.session.link')}</button>
           <button type="button" data-test="session.save" onClick={() => attempt(() => download('session.json', JSON.stringify(file(), null, 1)))}>{t('ui.session.save')}</button>
           <button type="button" data-test="session.load" onClick={() => input.current?.click()}>{t('ui.session.load')}</button>
           <input ref={input} type="file" class="hidden" tabIndex={-1} aria-hidden="true" data-test="session.file" accept=".json,application/json" onChange={(event) => void load(event.currentTarget.files?.[0])} />

@@ -114,7 +114,7 @@ export function perform(action: Action): Snapshot {
     future: next ? state.future.slice(1) : [],
     cursor: actions.length,
     moment: { ...live },
-    detail: action.packet === undefined ? 'result' : state.detail,
+    detail: action.host ? 'result' : state.detail, // the clock and the wire leave the reader's tab
     message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : noteText(snapshot.result?.note ?? ''),
   });
   return snapshot;

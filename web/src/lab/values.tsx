@@ -173,6 +173,7 @@ function meaning(bit: string, text: string, tables: Tables) {
   const table = bit === 'TIMEOUT' ? tables.ack_timeouts_ns : bit === 'MIN_RNR_TIMER' ? tables.rnr_timers_ns : undefined;
   const ns = table?.[n];
   if (ns !== undefined) return <span class="value-text">{ns === 0 ? t('ui.value.forever') : time(ns)}</span>;
+  if (table && n >= table.length) return <span class="value-text bad">{t('ui.value.above', { max: table.length - 1 })}</span>;
   if (bit === 'RNR_RETRY' && n === 7) return <span class="value-text">{t('ui.value.forever')}</span>;
   return null;
 }
