@@ -76,6 +76,68 @@ for (const width of pictured) {
   }
 }
 
+/** The texts that are smaller than 13 px on the screen, drawings' scales included. */
+const small = (page) => page.evaluate(() => {
+  const found = new Set();
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    const of = node.parentElement;
+    if (!node.textContent.trim() || of.closest('.hidden, script, style, title, option') || of.getClientRects().length === 0) continue;
+    const scale = of instanceof SVGElement ? of.getScreenCTM().a : 1;
+    const size = parseFloat(getComputedStyle(of).fontSize) * scale;
+    if (size < 12.99) found.add(`${size.toFixed(1)} px: ${node.textContent.trim().slice(0, 30)}`);
+  }
+  return [...found];
+});
+
+test('text has at least 13 px', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await play(page, 10);
+  await page.locator('[data-test="packet.1"] .touch').click();
+  for (const tab of ['packet', 'result', 'packets', 'events']) {
+    await press(page, `detail.${tab}`);
+    assert.deepEqual(await small(page), [], tab);
+  }
+  for (const name of ['client.qp.to.RTR', 'client.qp.post_send', 'session', 'keys']) {
+    await press(page, name);
+    assert.deepEqual(await small(page), [], name);
+    await press(page, 'cancel');
+  }
+  const narrow = await open(t, { hash: '#lesson=loss', width: 400, height: 800 });
+  for (const part of ['guide', 'hosts', 'wire', 'details']) {
+    await press(narrow, `pane.${part}`);
+    assert.deepEqual(await small(narrow), [], part);
+  }
+});
+
+// Two messages of four packets each cross on the wire.
+test('no arrow crosses a label', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  const { actions } = await page.evaluate(() => JSON.parse(rawverbs.file(2)).value ?? JSON.parse(rawverbs.file(1)).value);
+  for (const action of actions) if (action.do === 'reg_mr') action.length = 8192;
+  const receive = (host) => ({ do: 'post_recv', host, name: 'qp', wrs: [{ id: 1, sgl: [{ mr: 'buf', offset: 4096, length: 4096 }] }] });
+  const send = (host) => ({ do: 'post_send', host, name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 4000 }] }] });
+  const both = [receive('client'), receive('server'), send('client'), send('server')];
+  const file = { schema: 'rawverbs-session', version: 1, setup: {}, actions: [...actions, ...both, { do: 'corrupt', packet: 2, bit: 400 }, { do: 'run', ns: 10_000 }, ...both, { do: 'run', ns: 30_000 }] };
+  await press(page, 'session');
+  await at(page, 'session.file').setInputFiles({ name: 'cross.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(file)) });
+  await page.waitForFunction(() => document.querySelectorAll('.wire [data-fate]').length > 10);
+  const { labels, crossed } = await page.evaluate(() => {
+    const texts = [...document.querySelectorAll('.wire svg .message text, .wire svg .mark text')].map((e) => [e.textContent, e.getBBox()]);
+    const lines = [...document.querySelectorAll('.wire svg .message .line')];
+    const through = ({ x, y, width, height }, line) => {
+      for (let at = 0; at <= line.getTotalLength(); at += 2) {
+        const p = line.getPointAtLength(at);
+        if (p.x > x && p.x < x + width && p.y > y + 2 && p.y < y + height - 2) return true;
+      }
+      return false;
+    };
+    return { labels: texts.length, crossed: texts.filter(([, box]) => lines.some((line) => through(box, line))).map(([text]) => text) };
+  });
+  assert.ok(labels > 20, `${labels} labels`);
+  assert.deepEqual(crossed, []);
+});
+
 // The time of a step is only printed. What a step does must not grow with the session.
 test('a step in a session of 10,000 events does no more than in a short one', async (t) => {
   const page = await open(t, { hash: '#lesson=rdma' });

@@ -2,6 +2,7 @@
 // per event. Times are in order but not to scale; a long pause is written on the line.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { time } from './format';
+import { fit, route, strip } from './route';
 
 export type Side = 'left' | 'right';
 
@@ -49,9 +50,10 @@ interface Placed {
   height: number;
 }
 
-const step = 24;
-const noteLine = 12;
+const step = 27;
+const noteLine = 16;
 const pause = 50_000; // ns; a longer one is written
+const font = 13;
 
 const below = (message: Message) => message.detail || message.note;
 
@@ -78,18 +80,16 @@ export function layout(messages: Message[], marks: Mark[], now: number | null): 
         placed.pauses.push({ ns: point.at - last, y: y + step });
         y += step + 8;
       }
-      placed.times.push({ at: point.at, y: y + step });
-      last = point.at;
     }
-    y += point.now ? 12 : point.mark ? 20 : step;
+    y += point.now ? 14 : point.mark ? 22 : step;
     if (point.message && below(point.message) && !point.end) y += noteLine;
+    if (point.at !== last && !point.now) placed.times.push({ at: point.at, y });
+    last = point.at;
     if (point.now) placed.now = y;
     else if (point.mark) placed.marks.push({ mark: point.mark, y });
     else if (point.end) placed.messages.push({ message: point.message!, from: starts.get(point.message!) ?? y - step, to: y });
-    else if (point.message!.arrives === null || point.message!.arrives === point.message!.sent) {
-      placed.messages.push({ message: point.message!, from: y, to: y + 14 });
-      y += 14;
-    } else starts.set(point.message!, y);
+    else if (point.message!.arrives === null || point.message!.arrives === point.message!.sent) placed.messages.push({ message: point.message!, from: y, to: y });
+    else starts.set(point.message!, y);
   }
   placed.height = y + 28;
   return placed;
@@ -114,7 +114,9 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
   }, []);
 
   const placed = layout(messages, marks, now);
-  const x = { left: 62, right: width - 16 };
+  const x = { left: 74, right: width - 14 };
+  const beside = strip(x.right - x.left) + 6; // where texts begin
+  const room = x.right - x.left - 2 * beside;
   const ids = placed.messages.map((m) => m.message.id);
   const focusable = selected !== null && ids.includes(selected) ? selected : ids.at(-1);
   const onKey = (event: KeyboardEvent, id: number) => {
@@ -154,14 +156,18 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
         )}
         {placed.marks.map(({ mark, y }) => (
           <g class={`mark ${mark.side} ${mark.tone ?? ''}`} key={`m${mark.key}`}>
+            <path d={`M${x[mark.side]} ${y}h${mark.side === 'left' ? beside - 4 : 4 - beside}`} />
             <circle cx={x[mark.side]} cy={y} r="4" />
-            <text x={mark.side === 'left' ? x.left + 10 : x.right - 10} y={y + 4} text-anchor={mark.side === 'left' ? 'start' : 'end'}>{mark.text}</text>
+            <text x={mark.side === 'left' ? x.left + beside : x.right - beside} y={y + 4.5} text-anchor={mark.side === 'left' ? 'start' : 'end'}>
+              {fit(mark.text, room, font)}
+            </text>
+            <title>{mark.text}</title>
           </g>
         ))}
         {placed.messages.map(({ message, from, to }) => (
           <Arrow
             key={`p${message.id}`} message={message} y1={from} y2={to} x1={x[message.from]}
-            x2={x[message.from === 'left' ? 'right' : 'left']} selected={message.id === selected}
+            x2={x[message.from === 'left' ? 'right' : 'left']} beside={beside} room={room} selected={message.id === selected}
             focusable={message.id === focusable} onSelect={onSelect} onKey={onKey}
           />
         ))}
@@ -176,20 +182,20 @@ interface ArrowProps {
   y1: number;
   x2: number;
   y2: number;
+  beside: number;
+  room: number;
   selected: boolean;
   focusable: boolean;
   onSelect(id: number): void;
   onKey(event: KeyboardEvent, id: number): void;
 }
 
-function Arrow({ message, x1, y1, x2, y2, selected, focusable, onSelect, onKey }: ArrowProps) {
+function Arrow({ message, x1, y1, x2, y2, beside, room, selected, focusable, onSelect, onKey }: ArrowProps) {
   const lost = message.arrives === null;
   const end = lost ? x1 + (x2 - x1) * 0.62 : x2;
-  const back = end > x1 ? -8 : 8;
-  const slope = (y2 - y1) / (end - x1);
-  // The texts stand above the arrow's beginning, from where the line goes down and away.
-  const beside = end > x1 ? x1 + 10 : x1 - 10;
-  const anchor = end > x1 ? 'start' : 'end';
+  const { path, angle } = route(x1, y1, x2, y2);
+  const text = x1 + (x2 > x1 ? beside : -beside);
+  const anchor = x2 > x1 ? 'start' : 'end';
   const talk = message.tone === 'talk';
   const parts = ['message', `from-${message.from}`, message.tone, message.fate.replace(' ', '-')];
   if (message.inferred) parts.push('inferred');
@@ -205,15 +211,16 @@ function Arrow({ message, x1, y1, x2, y2, selected, focusable, onSelect, onKey }
       };
   return (
     <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.detail, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
-      <path class="touch" d={`M${x1} ${y1}L${x2} ${y1 + slope * (x2 - x1)}`} />
-      <path class="line" d={`M${x1} ${y1}L${end} ${y2}`} />
+      <title>{[message.label, message.detail, message.note].filter(Boolean).join(' · ')}</title>
+      <rect class="touch" x={Math.min(x1, x2)} y={y1 - 9} width={Math.abs(x2 - x1)} height="18" rx="4" />
+      <path class="line" d={lost ? `M${x1} ${y1}H${end}` : path} />
       {lost
-        ? <path class="cross" d={`M${end - 5} ${y2 - 5}l10 10M${end + 5} ${y2 - 5}l-10 10`} />
-        : <path class="head" d={`M${end} ${y2}l${back} ${back * slope - 4}v8z`} />}
-      {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={(y1 + y2) / 2} r="4" />}
-      <text x={beside} y={y1 - 5 - (below(message) ? noteLine : 0)} text-anchor={anchor}>{message.label} </text>
+        ? <path class="cross" d={`M${end - 5} ${y1 - 5}l10 10M${end + 5} ${y1 - 5}l-10 10`} />
+        : <path class="head" d="M0 0l-8 -4v8z" transform={`translate(${x2} ${y2}) rotate(${(angle * 180) / Math.PI})`} />}
+      {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={y1} r="4" />}
+      <text x={text} y={y1 - 6 - (below(message) ? noteLine : 0)} text-anchor={anchor}>{fit(message.label, room, font)} </text>
       {below(message) && (
-        <text class="below" x={beside} y={y1 - 5} text-anchor={anchor}>
+        <text class="below" x={text} y={y1 - 6} text-anchor={anchor}>
           {message.detail}{message.detail && message.note && ' · '}<tspan class="note">{message.note}</tspan>
         </text>
       )}

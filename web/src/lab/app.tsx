@@ -25,7 +25,7 @@ export function App() {
   const { hosts, now_ns } = state.moment.snapshot;
   const [client, server] = [hosts[0]!, hosts[1]!];
   return (
-    <div class={`page show-${state.pane}`}>
+    <div class={`page show-${state.pane} detail-${state.detail}`}>
       <Header onChange={() => redraw(undefined as never)} />
       <nav class="panes" aria-label={t('ui.panes')}>
         {panes.map((pane) => (

@@ -35,7 +35,7 @@ interface Props {
 export function Ladder({ name, prefix, state, program, states, moves, onMove }: Props) {
   const legal = (from: string, to: string) => moves.some((m) => m.from === from && m.to === to);
   return (
-    <svg class="ladder" viewBox="0 0 352 116" role="group" aria-label={t('ui.ladder.label', { name, state })}>
+    <svg class="ladder" viewBox="10 6 332 100" role="group" aria-label={t('ui.ladder.label', { name, state })}>
       <defs>
         <marker id="ladder-tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">
           <path d="M0 0L8 4L0 8z" fill="context-stroke" />

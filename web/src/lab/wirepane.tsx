@@ -26,6 +26,8 @@ export function WirePane({ state }: { state: State }) {
     scroll.current?.scrollTo({ top: scroll.current.scrollHeight });
   }, [snapshot.packets_total, snapshot.now_ns, snapshot.actions, state.pane]);
 
+  useEffect(() => scroll.current?.querySelector('.selected')?.scrollIntoView({ block: 'nearest' }), [state.selected]);
+
   const earlier = () => {
     if (packets.length < snapshot.packets_total) loadAll();
     setMore((n) => n + 300);

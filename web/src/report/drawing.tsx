@@ -2,7 +2,8 @@
 // the window are in the document.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { End } from './data';
-import { Crossing, fit, geometry, heights, visible, y, type Geometry } from './geometry';
+import { fit } from '../common/route';
+import { Crossing, geometry, heights, visible, y, type Geometry } from './geometry';
 import { Overview } from './overview';
 import type { Arrow, Model, Row, Stretch } from './model';
 import { duration, t } from './texts';

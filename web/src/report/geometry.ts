@@ -47,34 +47,6 @@ export class Crossing {
 
 export const y = (g: Geometry, row: number) => (row + 0.5) * g.row;
 
-const measure = document.createElement('canvas').getContext('2d');
-const widths = new Map<string, number>();
-
-/** Shortens a text to a width, with an ellipsis. */
-export function fit(text: string, width: number, font: number): string {
-  if (width <= 0) return '';
-  const wide = (s: string) => {
-    const key = font + s;
-    let w = widths.get(key);
-    if (w === undefined) {
-      if (measure) measure.font = `${font}px system-ui, sans-serif`;
-      w = measure?.measureText(s).width ?? s.length * font * 0.55;
-      if (widths.size > 20000) widths.clear();
-      widths.set(key, w);
-    }
-    return w;
-  };
-  if (wide(text) <= width) return text;
-  let low = 0;
-  let high = text.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (wide(text.slice(0, middle) + '…') <= width) low = middle;
-    else high = middle - 1;
-  }
-  return low > 0 ? text.slice(0, low) + '…' : '';
-}
-
 /** Returns which rows a window shows, with some more above and below. */
 export function visible(model: Model, g: Geometry, top: number, height: number): [number, number] {
   const last = model.rows.length - 1;
