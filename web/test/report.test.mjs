@@ -114,11 +114,72 @@ test('packets come from the device itself, and without them arrows are inferred'
   assert.match(await at(page, 'legend').innerText(), /inferred/);
 });
 
+/** A report of the record of the job send. change may change its events. */
+async function sent(t, name, height, change = () => {}) {
+  const [header, ...events] = await record(t, name, '--job', 'send');
+  change(events);
+  writeFileSync(file(`${name}-new.jsonl`), [header, ...events].map((e) => JSON.stringify(e)).join('\n') + '\n');
+  lab('report', '--output', file(`${name}.html`), file(`${name}-new.jsonl`), file(`${name}-client.pcap`));
+  return open(t, { file: file(`${name}.html`), height });
+}
+
+test('a long time without events is a break, with its length', async (t) => {
+  const later = (time) => new Date(Date.parse(time) + 6000).toISOString().slice(0, 19) + time.slice(19);
+  const page = await sent(t, 'break', 3000, (events) => {
+    const { time } = events.find((e) => e.event === 'wr.completed');
+    for (const e of events) if (e.time >= time) e.time = later(e.time);
+  });
+  const breaks = at(page, 'break');
+  assert.equal(await breaks.count(), 1);
+  assert.match(await breaks.textContent(), /^6\.\d+ s without an event/);
+});
+
+test('states have their names, and a capture that is missing is named', async (t) => {
+  const page = await sent(t, 'names', 600);
+  await page.evaluate(() => { const box = document.querySelector('[data-test=drawing]'); box.scrollTop = box.scrollHeight / 2; });
+  await page.waitForFunction(() => ['client', 'server'].every((end) => document.querySelector(`[data-test=now-${end}]`)?.textContent === 'RTS'));
+  assert.ok((await page.locator('.pill').allTextContents()).includes('RTS'));
+  await page.keyboard.press('?');
+  assert.match(await at(page, 'capture-missing').innerText(), /No capture of the server.*--pcap/);
+});
+
+test('in the report no arrow crosses a label, and texts have 13 px', async (t) => {
+  await record(t, 'labels', '--job', 'bulk', '--size', '300K', '--chunk', '20000');
+  lab('report', '--output', file('labels.html'), file('labels.jsonl'), file('labels-client.pcap'), file('labels-server.pcap'));
+  const page = await open(t, { file: file('labels.html'), height: 3000 });
+  await at(page, 'kind-message').click();
+  const { labels, crossed, small } = await page.evaluate(() => {
+    const texts = [...document.querySelectorAll('.canvas .label')].map((e) => [e.textContent, e.getBBox()]);
+    const lines = [...document.querySelectorAll('.arrow > path:not(.tip)')];
+    const through = ({ x, y, width, height }, line) => {
+      for (let at = 0; at <= line.getTotalLength(); at += 3) {
+        const p = line.getPointAtLength(at);
+        if (p.x > x && p.x < x + width && p.y > y + 2 && p.y < y + height - 2) return true;
+      }
+      return false;
+    };
+    const all = [...document.querySelectorAll('body *')].filter((e) => e.childElementCount === 0 && e.textContent.trim() && e.getClientRects().length && !e.closest('.hidden, option'));
+    return {
+      labels: texts.length, crossed: texts.filter(([, box]) => lines.some((line) => through(box, line))).map(([text]) => text),
+      small: all.filter((e) => parseFloat(getComputedStyle(e).fontSize) < 12.99).map((e) => e.textContent),
+    };
+  });
+  assert.ok(labels > 30, `${labels} labels`);
+  assert.deepEqual(crossed, []);
+  assert.deepEqual(small, []);
+});
+
 test('keys, filters, details and the table', async (t) => {
   const [, ...events] = await record(t, 'keys', '--job', 'write-read');
   lab('report', '--output', file('keys.html'), file('keys.jsonl'), file('keys-client.pcap'), file('keys-server.pcap'));
   const page = await open(t, { file: file('keys.html') });
-  await at(page, 'drawing').focus();
+  // The first screen has no set-up, and the keys need no focus.
+  assert.equal(await page.locator('[data-kind=object]').count(), 0);
+  assert.ok((await page.locator('[data-kind=transition]').count()) > 0);
+  await page.keyboard.press('?');
+  await at(page, 'legend').waitFor();
+  await page.keyboard.press('?');
+  await at(page, 'kind-object').click();
   await page.keyboard.press('End');
   await page.waitForFunction(() => document.querySelector('[data-test=selected]').textContent.includes('job succeeded'));
   await page.keyboard.press('Home');
@@ -137,7 +198,7 @@ test('keys, filters, details and the table', async (t) => {
   for (const [name, value] of Object.entries(rtr.attrs.attr)) assert.ok(changed.includes(name) && changed.includes(value), `${name} ${value}`);
   await at(page, 'kind-packet').click();
   await page.locator('[data-hit=p0s]').click();
-  assert.match(await at(page, 'fields').innerText(), /DestQP/);
+  assert.match(await at(page, 'fields').innerText(), /^BTH[^]*OpCode\s+0–7[^]*DestQP[^]*IPv4/);
   await at(page, 'view-table').click();
   const table = await page.locator('[data-test=table] tbody tr').count();
   assert.equal(table, transitions.length + packetsIn('keys-client.pcap') + packetsIn('keys-server.pcap'));

@@ -192,7 +192,7 @@ interface ArrowProps {
 
 function Arrow({ message, x1, y1, x2, y2, beside, room, selected, focusable, onSelect, onKey }: ArrowProps) {
   const lost = message.arrives === null;
-  const end = lost ? x1 + (x2 - x1) * 0.62 : x2;
+  const end = lost ? x1 + (x2 - x1) * 0.75 : x2;
   const { path, angle } = route(x1, y1, x2, y2);
   const text = x1 + (x2 > x1 ? beside : -beside);
   const anchor = x2 > x1 ? 'start' : 'end';

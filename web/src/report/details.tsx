@@ -174,13 +174,16 @@ function Attributes({ e }: { e: Event }) {
 const written = (name: string, value: Value) => (name.endsWith('_ns') && typeof value === 'number' ? duration(value) : String(value));
 
 function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; model: Model; select(id: string): void }) {
-  const fields = data.shapes[p.shape]?.fields ?? [];
+  const all = data.shapes[p.shape]?.fields ?? [];
+  const outer = all.filter((f) => ['IPv4', 'IPv6', 'UDP'].includes(f.header));
+  const fields = [...all.filter((f) => !outer.includes(f)), ...outer]; // what a queue pair sends begins with the BTH
   const to = otherEnd(p.from);
   const seen = (time: string | undefined) => (time ? `${clock(time)} UTC · ${t('report.after', { time: duration(nanoseconds(time, model.start)) })}` : <em>{t('report.seen.inferred')}</em>);
   const post = p.event === undefined ? undefined : data.events[p.event];
-  const end = fields.length > 0 ? fields[fields.length - 1]!.bit + fields[fields.length - 1]!.width : 0;
+  const end = Math.max(0, ...all.map((f) => f.bit + f.width));
   const payload = p.head.slice(end / 4);
   let header = '';
+  let start = 0; // of the header, in which its bits count
   return (
     <>
       {p.lost && <p class="notice">{t('report.lost', { end: t(`report.${to}`) })}</p>}
@@ -204,6 +207,7 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
       <table class="fields" data-test="fields">
         <tbody>
           {fields.flatMap((f, i) => {
+            if (f.header !== header) start = f.bit;
             const head = f.header !== header && (
               <tr key={`h${i}`} class="header">
                 <th colSpan={3} scope="rowgroup">
@@ -216,10 +220,10 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
               head,
               <tr key={i} title={f.about}>
                 <th scope="row">{f.name}</th>
-                <td class="bits">{f.width === 1 ? f.bit : `${f.bit}–${f.bit + f.width - 1}`}</td>
+                <td class="bits">{f.width === 1 ? f.bit - start : `${f.bit - start}–${f.bit - start + f.width - 1}`}</td>
                 <td>
                   <code>{valueOf(p.head, f.bit, f.width)}</code>
-                  {p.meanings?.[i] && <span class="meaning"> {p.meanings[i]}</span>}
+                  {p.meanings?.[all.indexOf(f)] && <span class="meaning"> {p.meanings[all.indexOf(f)]}</span>}
                 </td>
               </tr>,
             ];

@@ -1,9 +1,9 @@
 // The drawing: two lifelines with the states of their queue pairs, time downwards. Only the rows in
 // the window are in the document.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { End } from './data';
-import { fit } from '../common/route';
-import { Crossing, geometry, heights, visible, y, type Geometry } from './geometry';
+import { attr, type End } from './data';
+import { fit, route, strip } from '../common/route';
+import { Crossing, geometry, heights, placesOf, rowAt, top as topOf, visible, y, type Geometry } from './geometry';
 import { Overview } from './overview';
 import type { Arrow, Model, Row, Stretch } from './model';
 import { duration, t } from './texts';
@@ -30,7 +30,8 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [top, setTop] = useState(0);
   const silent = useMemo(() => silentEnd(model), [model]);
-  const g = geometry(size.width, heights[zoom]!, silent);
+  const places = useMemo(() => placesOf(model), [model]);
+  const g = geometry(size.width, heights[zoom]!, places, silent);
   const crossing = useMemo(() => new Crossing(model.arrows), [model]);
   const lanes = useMemo(() => lanesOf(model), [model]);
   const index = useMemo(() => new Map(model.rows.map((r, i) => [r.id, i])), [model]);
@@ -52,28 +53,37 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
     if (y(g, at) < e.scrollTop + g.row || y(g, at) > e.scrollTop + height - g.row) e.scrollTop = y(g, at) - height / 2;
   }, [selected, zoom, size.height, open]);
   useEffect(() => {
-    if (follow) box.current!.scrollTop = model.rows.length * g.row;
+    if (follow) box.current!.scrollTop = places.all * g.row;
   }, [follow, model, g.row]);
 
+  // The keys work wherever the focus is, except where they do something else.
   const keys = (event: KeyboardEvent) => {
+    const target = event.target as Element;
+    if (event.defaultPrevented || target.closest('select, input, .details, .legend, .clients') || (event.key === 'Enter' && target.closest('button'))) return;
     const page = Math.max(1, Math.floor(size.height / g.row) - 2);
     const step: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     const by = step[event.key];
     if (event.key === 'Enter' && at >= 0) show();
     else if (by === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     else {
-      const start = at >= 0 ? at : by > 0 ? Math.floor(top / g.row) - 1 : Math.floor(top / g.row) + 1;
+      const start = at >= 0 ? at : rowAt(g, top) + (by > 0 ? -1 : 1);
       const row = model.rows[Math.max(0, Math.min(model.rows.length - 1, start + by))];
       if (row) select(row.id);
+      box.current!.focus({ preventScroll: true }); // so that Enter is not for a button
     }
     event.preventDefault();
   };
 
+  useLayoutEffect(() => {
+    document.addEventListener('keydown', keys);
+    return () => document.removeEventListener('keydown', keys);
+  });
+
   const [from, to] = visible(model, g, top, size.height);
-  const height = model.rows.length * g.row;
+  const [begin, height] = [topOf(g, from), topOf(g, to) + g.row - topOf(g, from) + 24];
   return (
     <div class="drawing">
-      <Heads g={g} />
+      <Heads g={g} lanes={lanes} row={rowAt(g, top)} />
       <div
         class="scroll"
         ref={box}
@@ -84,45 +94,54 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
         data-test="drawing"
         data-rows={model.rows.length}
         onScroll={(e) => setTop(e.currentTarget.scrollTop)}
-        onKeyDown={keys}
       >
-        <div class="canvas" style={{ height: `${height + 24}px` }}>
+        <div class="canvas" style={{ height: `${places.all * g.row + 24}px` }}>
           {size.width > 0 && model.rows.length > 0 && (
-            <svg width={size.width} height={(to - from + 1) * g.row + 24} style={{ top: `${from * g.row}px` }} viewBox={`0 ${from * g.row} ${size.width} ${(to - from + 1) * g.row + 24}`} aria-hidden="true">
+            <svg width={size.width} height={height} style={{ top: `${begin}px` }} viewBox={`0 ${begin} ${size.width} ${height}`} aria-hidden="true">
               {model.rows.slice(from, to + 1).map((r, i) => (
-                <rect key={r.id} class={r.id === selected ? 'hit selected' : 'hit'} data-hit={r.id} x={0} y={(from + i) * g.row} width={size.width} height={g.row} onClick={() => (select(r.id), show())} />
+                <rect key={r.id} class={r.id === selected ? 'hit selected' : 'hit'} data-hit={r.id} x={0} y={topOf(g, from + i)} width={size.width} height={g.row} onClick={() => (select(r.id), show())} />
               ))}
               <Ladders g={g} lanes={lanes} from={from} to={to} last={model.rows.length} />
+              {places.breaks.filter((b) => b.row >= from && b.row <= to).map((b) => <Break key={b.row} {...b} g={g} />)}
               {crossing.of(from, to).map((a) => (
                 <Line key={`${a.kind}${a.from}-${a.to}-${a.response}`} a={a} g={g} model={model} />
               ))}
               {model.rows.slice(from, to + 1).map((r, i) => (
-                <Mark key={r.id} r={r} row={from + i} g={g} before={model.rows[from + i - 1]} whole={model.length} />
+                <Mark key={r.id} r={r} row={from + i} g={g} />
               ))}
             </svg>
           )}
         </div>
       </div>
-      <Overview model={model} top={top} view={size.height} rowHeight={g.row} go={(to) => (box.current!.scrollTop = to)} />
+      <Overview model={model} places={places} top={top} view={size.height} rowHeight={g.row} go={(to) => (box.current!.scrollTop = to)} />
     </div>
   );
 }
 
-function Heads({ g }: { g: Geometry }) {
+// The names of the ends, and the states of their queue pairs at the upper edge of the window.
+function Heads({ g, lanes, row }: { g: Geometry; lanes: Lane[]; row: number }) {
   if (g.width === 0) return null;
+  const now = (end: End) => lanes.filter((l) => l.end === end && l.s.from <= row && row < l.s.to).map((l) => l.s.state);
   return (
     <div class="heads" aria-hidden="true">
       {(['client', 'server'] as const).map((end) => (
         <span key={end} class={`head ${end}`} style={g.narrow ? { [end === 'client' ? 'left' : 'right']: '8px' } : { left: `${g.x[end]}px`, transform: 'translateX(-50%)' }}>
           {t(`report.${end}`)}
+          {now(end).map((state, i) => <span key={i} class="now" data-test={`now-${end}`}><svg width="8" height="14"><rect class={`state ${state}`} width="5" height="14" x="1" rx="2.5" /></svg>{state}</span>)}
         </span>
       ))}
     </div>
   );
 }
 
+interface Lane {
+  end: End;
+  lane: number;
+  s: Stretch;
+}
+
 /** The stretches of each end in up to three lanes, one for each queue pair. */
-function lanesOf(model: Model): { end: End; lane: number; s: Stretch }[] {
+function lanesOf(model: Model): Lane[] {
   const lanes: Record<End, string[]> = { client: [], server: [] };
   return model.stretches.flatMap((s) => {
     let lane = lanes[s.end].indexOf(s.qpn);
@@ -131,8 +150,8 @@ function lanesOf(model: Model): { end: End; lane: number; s: Stretch }[] {
   });
 }
 
-function Ladders({ g, lanes, from, to, last }: { g: Geometry; lanes: { end: End; lane: number; s: Stretch }[]; from: number; to: number; last: number }) {
-  const [top, bottom] = [from * g.row, Math.min(last, to + 1) * g.row];
+function Ladders({ g, lanes, from, to, last }: { g: Geometry; lanes: Lane[]; from: number; to: number; last: number }) {
+  const [top, bottom] = [topOf(g, from), topOf(g, Math.min(last - 1, to)) + g.row];
   return (
     <g>
       {(['client', 'server'] as const).map((end) => (
@@ -141,8 +160,8 @@ function Ladders({ g, lanes, from, to, last }: { g: Geometry; lanes: { end: End;
       {lanes
         .filter(({ s }) => s.to >= from && s.from <= to)
         .map(({ end, lane, s }) => {
-          const y1 = Math.max(top, s.from * g.row + g.row / 2);
-          const y2 = Math.min(bottom, s.to >= last ? bottom : s.to * g.row + g.row / 2);
+          const y1 = Math.max(top, y(g, s.from));
+          const y2 = Math.min(bottom, s.to >= last ? bottom : y(g, s.to));
           const x = g.x[end] + (end === 'client' ? -1 : 1) * lane * 6 - 2.5;
           return <rect key={`${end}${s.qpn}${s.from}`} class={`state ${s.state}`} x={x} width={5} y={y1} height={Math.max(0, y2 - y1)} rx={2.5} data-state={s.state} />;
         })}
@@ -150,18 +169,36 @@ function Ladders({ g, lanes, from, to, last }: { g: Geometry; lanes: { end: End;
   );
 }
 
-function Mark({ r, row, g, before, whole }: { r: Row; row: number; g: Geometry; before: Row | undefined; whole: number }) {
+/** A long time without rows: the lifelines are interrupted, and the time stands between them. */
+function Break({ g, row, ns }: { g: Geometry; row: number; ns: number }) {
+  const middle = topOf(g, row) - g.row / 2;
+  const wave = Math.min(5, g.row / 5);
+  return (
+    <g class="break" data-test="break">
+      {(['client', 'server'] as const).map((end) => (
+        <g key={end}>
+          <rect x={g.x[end] - 12} width="24" y={middle - wave} height={2 * wave} />
+          {[-wave, wave].map((by) => <path key={by} d={`M${g.x[end] - 9} ${middle + by}q4.500 ${-wave} 9 0t9 0`} />)}
+        </g>
+      ))}
+      {g.font > 0 && <text x={(g.x.client + g.x.server) / 2} y={middle} font-size={g.font} text-anchor="middle">{t('report.break', { time: duration(ns) })}</text>}
+    </g>
+  );
+}
+
+function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
   const middle = y(g, row);
   const x = g.x[r.end];
   const client = r.end === 'client';
-  const gap = before ? r.at - before.at : 0;
   const arrow = r.kind === 'message' || r.kind === 'packet';
-  const room = g.narrow ? g.x.server - g.x.client - 30 : g.side[r.end] - 38;
+  const beside = g.narrow ? strip(g.x.server - g.x.client) + 6 : r.kind === 'transition' ? 32 : 24; // of the text
+  const room = g.narrow ? g.x.server - g.x.client - 2 * beside : g.side[r.end] - 14 - beside;
   const outside = (g.narrow ? 1 : -1) * (client ? 1 : -1);
+  const state = r.kind === 'transition' && !r.failed && !g.narrow && g.font > 0 ? attr(r.event!, 'to') : '';
   return (
     <g class={`row ${r.kind} ${r.end} ${r.failed ? 'failed' : ''}`} data-id={r.id} data-kind={r.kind} data-end={r.end}>
       {g.time > 0 && g.font > 0 && (
-        <text class={gap > whole / 20 ? 'time gap' : 'time'} x={g.time} y={middle} font-size={Math.min(11, g.font)}>
+        <text class="time" x={g.time} y={middle} font-size={13}>
           {duration(r.at)}
         </text>
       )}
@@ -169,9 +206,14 @@ function Mark({ r, row, g, before, whole }: { r: Row; row: number; g: Geometry; 
         <circle class="dot" cx={x} cy={middle} r={g.row < 11 ? 1.5 : 3} />
       ) : (
         <>
-          <Glyph r={r} x={x + outside * (g.font > 0 ? 14 : 9)} y={middle} small={g.font === 0} />
+          {state ? (
+            <g class="pill">
+              <rect class={`state ${state}`} x={x - 26} y={middle - 10} width={52} height={20} rx={10} />
+              <text x={x} y={middle} font-size={13} text-anchor="middle">{state}</text>
+            </g>
+          ) : <Glyph r={r} x={x + outside * (g.font > 0 ? 14 : 9)} y={middle} small={g.font === 0} />}
           {g.font > 0 && (
-            <text class="text" x={x + outside * 24} y={middle} font-size={g.font} text-anchor={outside > 0 ? 'start' : 'end'}>
+            <text class="text" x={x + outside * beside} y={middle} font-size={g.font} text-anchor={outside > 0 ? 'start' : 'end'}>
               {fit(r.text, room, g.font)}
             </text>
           )}
@@ -201,27 +243,25 @@ function Line({ a, g, model }: { a: Arrow; g: Geometry; model: Model }) {
   const end = a.end;
   const other: End = end === 'client' ? 'server' : 'client';
   const inset = 4 * (end === 'client' ? 1 : -1);
-  const [x1, y1, y2] = [g.x[end] + inset, y(g, a.from), y(g, a.to)];
-  let x2 = g.x[other] - inset;
-  let bottom = y2;
-  if (a.lost) {
-    x2 = x1 + (x2 - x1) * 0.62;
-    bottom = y1;
-  }
-  const [mx, my] = [(x1 + x2) / 2, (y1 + bottom) / 2];
+  const under = g.narrow && a.kind === 'request' ? g.row * 0.36 : 0; // the text of the post is in the way
+  const [x1, y1, y2] = [g.x[end] + inset, y(g, a.from) + under, y(g, a.to) + (a.to === a.from ? under : 0)];
+  const x2 = g.x[other] - inset;
+  const lost = x1 + (x2 - x1) * 0.75;
+  const middle = (x1 + x2) / 2;
+  const { turn, angle } = route(x1, y1, x2, y2);
   const dashed = { begin: a.unseen === 'begin' || a.unseen === 'both', end: a.unseen === 'end' || a.unseen === 'both' };
-  const angle = Math.atan2(bottom - y1, x2 - x1);
-  const head = (by: number) => `${x2 - 8 * Math.cos(angle + by)} ${bottom - 8 * Math.sin(angle + by)}`;
+  const head = (by: number) => `${x2 - 8 * Math.cos(angle + by)} ${y2 - 8 * Math.sin(angle + by)}`;
   const label = g.font > 0 && !(g.narrow && a.kind === 'request');
-  const room = Math.abs(g.x.server - g.x.client) - (a.kind === 'request' ? 40 : 34);
+  const beside = strip(Math.abs(x2 - x1)) + 6;
+  const room = Math.abs(x2 - x1) - 2 * beside;
   const from = model.rows[a.from];
   return (
     <g class={`arrow ${a.kind} ${a.failed ? 'failed' : ''} ${a.lost ? 'lost' : ''} ${a.unseen === 'both' ? 'inferred' : ''} ${end}`} data-arrow={a.kind} data-unseen={a.unseen} data-from={from?.id}>
-      <path class={dashed.begin ? 'dashed' : ''} d={`M${x1} ${y1}L${mx} ${my}`} />
-      <path class={dashed.end && !a.lost ? 'dashed' : ''} d={`M${mx} ${my}L${x2} ${bottom}`} />
-      {a.lost ? <path class="cross" d={`M${x2 - 4} ${bottom - 4}l8 8m0 -8l-8 8`} /> : <path class="tip" d={`M${head(0.4)}L${x2} ${bottom}L${head(-0.4)}`} />}
+      <path class={dashed.begin ? 'dashed' : ''} d={`M${x1} ${y1}H${middle}`} />
+      <path class={dashed.end && !a.lost ? 'dashed' : ''} d={a.lost ? `M${middle} ${y1}H${lost}` : `M${middle} ${y1}H${turn}L${x2} ${y2}`} />
+      {a.lost ? <path class="cross" d={`M${lost - 4} ${y1 - 4}l8 8m0 -8l-8 8`} /> : <path class="tip" d={`M${head(0.4)}L${x2} ${y2}L${head(-0.4)}`} />}
       {label && (
-        <text class="label" x={x1 + (end === 'client' ? 10 : -10)} y={y1 - g.font * 0.55} font-size={g.font - 0.5} text-anchor={end === 'client' ? 'start' : 'end'}>
+        <text class="label" x={x1 + (end === 'client' ? beside : -beside)} y={y1 - g.font * 0.66} font-size={g.font} text-anchor={end === 'client' ? 'start' : 'end'}>
           {fit(a.text, room, g.font)}
         </text>
       )}

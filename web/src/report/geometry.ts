@@ -10,6 +10,7 @@ export interface Geometry {
   width: number;
   row: number;
   font: number; // 0: no text
+  places: Places;
   narrow: boolean; // local events are written between the lifelines
   time: number; // x of the right end of the times; 0: none
   x: Record<End, number>; // of the lifelines
@@ -17,14 +18,14 @@ export interface Geometry {
 }
 
 /** Lays out a drawing. silent is the end that has no texts of its own, as the client on a server's page. */
-export function geometry(width: number, row: number, silent?: End): Geometry {
-  const font = row < 11 ? 0 : row < 16 ? 10 : row < 28 ? 11.5 : 12.5;
+export function geometry(width: number, row: number, places: Places, silent?: End): Geometry {
+  const font = row < 16 ? 0 : row < 36 ? 13 : 14;
   const narrow = width < 620;
-  const time = narrow ? 0 : 72;
+  const time = narrow ? 0 : 76;
   const wide = narrow ? 18 : Math.min(310, Math.max(118, (width - time) * (silent ? 0.4 : 0.27)));
   const of = (end: End) => (end === silent && !narrow ? 30 : wide);
   const side = { client: of('client'), server: of('server') };
-  return { width, row, font, narrow, time, side, x: { client: time + side.client + (narrow ? 0 : 12), server: width - side.server - 12 } };
+  return { width, row, font, places, narrow, time, side, x: { client: time + side.client + (narrow ? 0 : 12), server: width - side.server - 12 } };
 }
 
 /** The arrows that cross a stretch of rows, found without looking at all of them. */
@@ -45,11 +46,42 @@ export class Crossing {
   }
 }
 
-export const y = (g: Geometry, row: number) => (row + 0.5) * g.row;
+/** Where rows stand. A break, as high as a row, stands before a row that comes after a long time without one. */
+export interface Places {
+  of: number[]; // of each row, counted in rows
+  all: number;
+  breaks: { row: number; ns: number }[];
+}
+
+export function placesOf(model: Model): Places {
+  const { rows, length } = model;
+  const long = Math.max(length / 10, (4 * length) / rows.length);
+  const breaks: Places['breaks'] = [];
+  const of = rows.map((r, row) => {
+    const ns = row > 0 ? r.at - rows[row - 1]!.at : 0;
+    if (ns > long) breaks.push({ row, ns });
+    return row + breaks.length;
+  });
+  return { of, all: rows.length + breaks.length, breaks };
+}
+
+export const top = (g: Geometry, row: number) => (g.places.of[row] ?? g.places.all) * g.row;
+export const y = (g: Geometry, row: number) => top(g, row) + g.row / 2;
+
+/** The last row that begins at or above a height, 0 if none does. */
+export function rowAt(g: Geometry, height: number): number {
+  let low = 0;
+  let high = g.places.of.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (top(g, middle) <= height) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
 
 /** Returns which rows a window shows, with some more above and below. */
-export function visible(model: Model, g: Geometry, top: number, height: number): [number, number] {
+export function visible(model: Model, g: Geometry, scrolled: number, height: number): [number, number] {
   const last = model.rows.length - 1;
-  const from = Math.max(0, Math.min(last, Math.floor(top / g.row)) - 12); // the window may be below a run that has become shorter
-  return [from, Math.min(last, Math.ceil((top + height) / g.row) + 12)];
+  return [Math.max(0, rowAt(g, scrolled) - 12), Math.min(last, rowAt(g, scrolled + height) + 12)];
 }

@@ -171,8 +171,9 @@ export function build(data: Data, filter: Filter): Model {
   data.events.forEach((e, index) => {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
-    if (filter.hidden.has(kind) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
-    rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e), failed: failedOf(e), qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });
+    const failed = failedOf(e);
+    if ((filter.hidden.has(kind) && !(failed && kind === 'object')) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
+    rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e), failed, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });
   });
   if (!filter.hidden.has('packet')) {
     data.packets.forEach((packet, index) => {

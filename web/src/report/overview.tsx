@@ -1,10 +1,11 @@
 // The whole run in a narrow strip: a line for each row, errors in red, and the window on it.
 import { useEffect, useRef } from 'preact/hooks';
+import type { Places } from './geometry';
 import type { Model } from './model';
 
-export function Overview({ model, top, view, rowHeight, go }: { model: Model; top: number; view: number; rowHeight: number; go(top: number): void }) {
+export function Overview({ model, places, top, view, rowHeight, go }: { model: Model; places: Places; top: number; view: number; rowHeight: number; go(top: number): void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const whole = model.rows.length * rowHeight;
+  const whole = places.all * rowHeight;
   useEffect(() => {
     const c = canvas.current;
     const paper = c?.getContext('2d');
@@ -15,14 +16,14 @@ export function Overview({ model, top, view, rowHeight, go }: { model: Model; to
     c.width = width * devicePixelRatio;
     c.height = height * devicePixelRatio;
     paper.scale(devicePixelRatio, devicePixelRatio);
-    const thick = Math.max(1, Math.min(3, height / Math.max(1, model.rows.length)));
+    const thick = Math.max(1, Math.min(3, height / Math.max(1, places.all)));
     for (const failed of [false, true]) {
       model.rows.forEach((r, i) => {
         if (r.failed !== failed) return;
         const quiet = r.kind === 'object' || r.kind === 'message' || r.kind === 'note' || r.kind === 'dump';
         paper.fillStyle = failed ? colour.failed : quiet ? colour.quiet : colour[r.end];
         const half = width / 2 - 4;
-        paper.fillRect(failed ? 2 : r.end === 'client' ? 4 : width / 2, (i / model.rows.length) * height, failed ? width - 4 : half, thick);
+        paper.fillRect(failed ? 2 : r.end === 'client' ? 4 : width / 2, (places.of[i]! / places.all) * height, failed ? width - 4 : half, thick);
       });
     }
   }, [model, view, document.documentElement.dataset.theme]);

@@ -18,7 +18,7 @@ interface Props {
 }
 
 export function Page({ data, live, aside }: Props) {
-  const [hidden, setHidden] = useState<Set<Kind>>(new Set(['dump']));
+  const [hidden, setHidden] = useState<Set<Kind>>(new Set(['dump', 'object'])); // set-up would fill the first screen
   const [pair, setPair] = useState(-1);
   const [zoom, setZoom] = useState(usual);
   const [selected, setSelected] = useState('');
