@@ -34,6 +34,7 @@ const maxEndRows = 500
 //	          │-- hello ------------------------------------------------>│
 //	          │══ SEND, 5 bytes ════════════════════════════════════════>│
 //	          │                                         completion RECV  │
+//	          │ completion RDMA_READ <══════════════════════════════════ │
 //
 // A step that repeats the one before at the same end is counted.
 type ladder struct {
@@ -80,7 +81,7 @@ func (l *ladder) draw(s step) {
 	}
 	e := l.ends[s.end]
 	if !s.failed {
-		work := s.kind == requestStep || s.kind == workStep // of which there may be many
+		work := s.kind == requestStep || s.kind == workStep || s.kind == answerStep // of which there may be many
 		if work {
 			e.work++
 		}
@@ -106,6 +107,13 @@ func (l *ladder) draw(s step) {
 			why = "refused: " + s.why
 		}
 		l.line(s.end, s.text, why, s.colour())
+	case answerStep:
+		shaft := strings.Repeat("═", max(0, innerWidth-4-columns.Of(s.text)))
+		if s.end == EndClient {
+			l.line(s.end, "", s.text+" <"+shaft, s.colour())
+		} else {
+			l.line(s.end, "", shaft+"> "+s.text, s.colour())
+		}
 	case workStep, noteStep:
 		l.line(s.end, "", s.text, s.colour())
 	}
@@ -215,7 +223,7 @@ func (s *step) colour() string {
 		return colourFailed
 	case s.kind == moveStep:
 		return colourState
-	case s.kind == requestStep, s.kind == workStep:
+	case s.kind == requestStep, s.kind == workStep, s.kind == answerStep:
 		return colourData
 	}
 	return ""

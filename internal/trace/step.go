@@ -27,6 +27,7 @@ const (
 	requestStep                 // an arrow: a request of the send queue, when it is posted
 	moveStep                    // a move of a queue pair to another state
 	workStep                    // a posted receive, or a completion
+	answerStep                  // an arrow back: a completion for which the peer has sent data
 	noteStep                    // anything else
 )
 
@@ -78,7 +79,12 @@ func stepOf(e *Event, both bool) step {
 		if status := text("status"); status != "IBV_WC_SUCCESS" {
 			return step{kind: workStep, end: e.End, text: "completion " + text("wr_id") + ", " + status, failed: true}
 		}
-		return step{kind: workStep, end: e.End, text: "completion " + strings.TrimPrefix(text("opcode"), "IBV_WC_")}
+		s := step{kind: workStep, end: e.End, text: "completion " + strings.TrimPrefix(text("opcode"), "IBV_WC_")}
+		switch text("opcode") {
+		case "IBV_WC_RDMA_READ", "IBV_WC_COMP_SWAP", "IBV_WC_FETCH_ADD":
+			s.kind = answerStep
+		}
+		return s
 	case event.QPDrained.Name():
 		if n := e.Attr("flushed"); n.Kind() == slog.KindInt64 && n.Int64() > 0 {
 			return step{kind: noteStep, end: e.End, text: n.String() + " flushed"}

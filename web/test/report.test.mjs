@@ -136,7 +136,7 @@ test('a long time without events is a break, with its length', async (t) => {
 
 test('states have their names, and a capture that is missing is named', async (t) => {
   const page = await sent(t, 'names', 600);
-  await page.evaluate(() => { const box = document.querySelector('[data-test=drawing]'); box.scrollTop = box.scrollHeight / 2; });
+  await page.evaluate(() => { const box = document.querySelector('[data-test=drawing]'); box.scrollTop = 0.65 * box.scrollHeight; });
   await page.waitForFunction(() => ['client', 'server'].every((end) => document.querySelector(`[data-test=now-${end}]`)?.textContent === 'RTS'));
   assert.ok((await page.locator('.pill').allTextContents()).includes('RTS'));
   await page.keyboard.press('?');
