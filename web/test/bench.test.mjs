@@ -240,6 +240,28 @@ test('the exported programs are the engine’s', async (t) => {
   }
 });
 
+test('the graph has each packet at its PSN', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await perform(page, receive);
+  await perform(page, send);
+  await perform(page, { do: 'drop', packet: 1 });
+  await press(page, 'step');
+  await press(page, 'run');
+  const { packets } = await ask(page, 'snapshot', 0);
+  await press(page, 'detail.graph');
+  const graph = at(page, 'graph.client qp');
+  assert.equal(Number(await graph.getAttribute('data-dots')), packets.length);
+  const dots = async (kind) => ((await graph.locator(`path.${kind}`).getAttribute('d')).match(/M/g) ?? []).length;
+  assert.equal(await dots('again'), packets.filter((p) => p.why.again).length);
+  assert.equal(await dots('ack'), packets.filter((p) => p.why.kind === 'ack').length);
+  assert.ok(await dots('lost') > 0);
+  assert.match(await graph.textContent(), new RegExp(`0x${packets[0].psn.toString(16).padStart(6, '0')}`));
+  // A press selects the nearest packet.
+  const [, x, y] = /M([\d.]+),([\d.]+)/.exec(await graph.locator('path.again').getAttribute('d'));
+  await graph.click({ position: { x: Number(x), y: Number(y) } });
+  assert.match(await at(page, 'packet.2').getAttribute('class'), /selected/);
+});
+
 test('what is drawn is also a table', async (t) => {
   const page = await open(t, { hash: '#lesson=loss' });
   await perform(page, receive);

@@ -164,6 +164,10 @@ test('in the report no arrow crosses a label, and texts have 13 px', async (t) =
       small: all.filter((e) => parseFloat(getComputedStyle(e).fontSize) < 12.99).map((e) => e.textContent),
     };
   });
+  await at(page, 'view-graph').click();
+  const dots = await page.locator('[data-dots]').evaluateAll((all) => all.reduce((sum, e) => sum + Number(e.dataset.dots), 0));
+  const packets = await page.evaluate(() => JSON.parse(document.getElementById('data').textContent).packets.length);
+  assert.equal(dots, packets);
   assert.ok(labels > 30, `${labels} labels`);
   assert.deepEqual(crossed, []);
   assert.deepEqual(small, []);

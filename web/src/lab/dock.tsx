@@ -5,6 +5,7 @@ import { useState } from 'preact/hooks';
 import type { Action, Code, Event, PacketView, Tables } from '../api';
 import { hex, time } from '../common/format';
 import { eventText, find, t } from '../texts';
+import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
 import { PacketPanel, selectPacket } from './packet';
 import { EngineText, RefusalBox } from './refusal';
@@ -12,7 +13,7 @@ import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers } from './forms';
 import { bad, nanoseconds } from './wirepane';
 
-const tabs: Detail[] = ['result', 'packet', 'packets', 'events'];
+const tabs: Detail[] = ['result', 'packet', 'packets', 'graph', 'events'];
 const newest = 100; // rows of a table
 
 export function Dock({ state }: { state: State }) {
@@ -43,6 +44,7 @@ export function Dock({ state }: { state: State }) {
         {state.detail === 'result' && <ResultPanel state={state} />}
         {state.detail === 'packet' && <PacketPanel state={state} />}
         {state.detail === 'packets' && <PacketsTable state={state} />}
+        {state.detail === 'graph' && <PSNGraph state={state} />}
         {state.detail === 'events' && <EventsTable state={state} />}
       </div>
     </section>
@@ -178,6 +180,28 @@ function PacketsTable({ state }: { state: State }) {
   );
   const { packets, snapshot } = state.moment;
   return <Newest list={packets} total={snapshot.packets_total} columns={packetColumns} caption={t('ui.detail.packets')} empty={t('ui.wire.empty')} row={row} />;
+}
+
+const dotKind: Record<string, DotKind> = { request: 'request', response: 'response', ack: 'ack', nak: 'nak', 'rnr nak': 'nak' };
+
+function PSNGraph({ state }: { state: State }) {
+  const byId = new Map(state.moment.packets.map((p) => [p.id, p]));
+  const dots = state.moment.packets.map((p): Dot => {
+    const asked = p.why.kind === 'request' ? p : byId.get(p.why.answers ?? 0);
+    const requester = asked ? `${asked.from} ${asked.why.qp}` : `${p.from === 'client' ? 'server' : 'client'} ?`;
+    const lost = p.fate === 'dropped' || p.fate === 'unrouted';
+    const kind = p.why.again ? 'again' : dotKind[p.why.kind] ?? 'response';
+    return { id: String(p.id), requester, at: kind === 'request' || kind === 'again' ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost };
+  });
+  const named = (requester: string) => {
+    const [host = '', qp = ''] = requester.split(' ');
+    return { host: find(`ui.host.${host}`), qp };
+  };
+  const words = {
+    title: (r: string) => t('ui.graph.title', named(r)), kind: (kind: string) => find(`ui.graph.${kind}`), empty: t('ui.wire.empty'),
+    about: (r: string, n: number, from: string, to: string) => t('ui.graph.about', { ...named(r), n, from, to }),
+  };
+  return <Graph dots={dots.sort((a, b) => a.at - b.at)} selected={String(state.selected ?? '')} onSelect={(id) => change({ selected: Number(id) })} words={words} />;
 }
 
 const eventColumns = ['number', 'time', 'host', 'call', 'event'];

@@ -1,6 +1,7 @@
 // The laboratory: starts the engine, opens the session that the address names, and shows the page.
 import { render } from 'preact';
 import '../common/theme.css';
+import '../common/graph.css';
 import '../common/wire.css';
 import { languageNames, setLanguage, type Language } from '../texts';
 import { App, applyTheme, Waiting } from './app';

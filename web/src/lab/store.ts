@@ -12,7 +12,7 @@ export interface Moment {
 }
 
 export type Pane = 'guide' | 'hosts' | 'wire' | 'details';
-export type Detail = 'result' | 'packet' | 'packets' | 'events';
+export type Detail = 'result' | 'packet' | 'packets' | 'graph' | 'events';
 
 export interface State {
   tables: Tables;

@@ -66,6 +66,7 @@ export function Legend({ data }: { data: Data }) {
               ['E', 'failure'],
               ['Enter Esc', 'details'],
               ['T', 'table'],
+              ['P', 'graph'],
             ] as const
           ).map(([key, name]) => (
             <div key={name}>

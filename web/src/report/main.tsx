@@ -2,6 +2,7 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import '../common/theme.css';
+import '../common/graph.css';
 import './report.css';
 import { Clients } from './clients';
 import type { Data } from './data';

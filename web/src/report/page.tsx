@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Data, End, Header } from './data';
 import { Details } from './details';
 import { Drawing } from './drawing';
+import { PSNGraph } from './psns';
 import { heights, usual } from './geometry';
 import { Legend } from './legend';
 import type { Client } from './live';
@@ -23,7 +24,7 @@ export function Page({ data, live, aside }: Props) {
   const [zoom, setZoom] = useState(usual);
   const [selected, setSelected] = useState('');
   const [open, setOpen] = useState(false);
-  const [view, setView] = useState<'drawing' | 'table'>('drawing');
+  const [view, setView] = useState<'drawing' | 'table' | 'graph'>('drawing');
   const [help, setHelp] = useState(false);
   const [following, setFollowing] = useState(true);
   const [, setLook] = useState(0); // counts changes of language and theme
@@ -63,6 +64,7 @@ export function Page({ data, live, aside }: Props) {
     else if (e.key === '-') zoomBy(-1);
     else if (e.key === 'e') nextFailure();
     else if (e.key === 't') setView(view === 'table' ? 'drawing' : 'table');
+    else if (e.key === 'p') setView(view === 'graph' ? 'drawing' : 'graph');
     else if (e.key === '?') setHelp(!help);
     else if (e.key === 'Escape') help ? setHelp(false) : setOpen(false);
     else return;
@@ -126,7 +128,7 @@ export function Page({ data, live, aside }: Props) {
             </button>
           </div>
           <div class="group" role="group">
-            {(['drawing', 'table'] as const).map((v) => (
+            {(['drawing', 'table', 'graph'] as const).map((v) => (
               <button key={v} aria-pressed={view === v} onClick={() => setView(v)} data-test={`view-${v}`}>
                 {t(`report.view.${v}`)}
               </button>
@@ -144,6 +146,8 @@ export function Page({ data, live, aside }: Props) {
           <p class="nothing">{data.events.length > 0 ? t('report.empty') : t('report.nothing')}</p>
         ) : view === 'drawing' ? (
           <Drawing model={model} zoom={zoom} selected={selected} follow={!!live && following} open={open} select={select} show={() => setOpen(true)} />
+        ) : view === 'graph' ? (
+          <PSNGraph model={model} selected={selected} select={(id) => (select(id), setOpen(true))} />
         ) : (
           <Table model={model} selected={selected} select={(id) => (select(id), setOpen(true))} />
         )}

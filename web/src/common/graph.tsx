@@ -1,0 +1,139 @@
+// PSNs over time, as a graph for each requester: what it sends, what it sends again, and what the peer answers. Time
+// runs to the right; a long time without packets is shortened, and its length is written.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { hex, time } from './format';
+
+export const dotKinds = ['request', 'again', 'response', 'ack', 'nak'] as const;
+export type DotKind = (typeof dotKinds)[number];
+
+/** A packet in the graph of its requester. */
+export interface Dot {
+  id: string;
+  requester: string; // whose PSNs these are
+  at: number; // ns
+  psn: number;
+  kind: DotKind;
+  lost: boolean;
+}
+
+interface Words {
+  title(requester: string): string;
+  about(requester: string, count: number, from: string, to: string): string; // for screen readers
+  kind(kind: DotKind | 'lost'): string;
+  empty: string;
+}
+
+interface Props {
+  dots: Dot[]; // in the order of their times
+  selected: string;
+  onSelect(id: string): void;
+  words: Words;
+}
+
+const left = 84;
+const right = 20;
+const upper = 14;
+const plot = 150; // height
+const lower = 26;
+
+export function Graph({ dots, selected, onSelect, words }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(600);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(280, Math.round(entry!.contentRect.width))));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  const requesters = [...new Set(dots.map((d) => d.requester))].filter((r) => dots.some((d) => d.requester === r && (d.kind === 'request' || d.kind === 'again')));
+  const axis = timeAxis(dots.map((d) => d.at), width - left - right);
+  const kinds = [...dotKinds.filter((kind) => dots.some((d) => d.kind === kind)), ...(dots.some((d) => d.lost) ? ['lost' as const] : [])];
+  return (
+    <div class="graph" ref={box} data-test="graph">
+      {requesters.length === 0 && <p class="empty">{words.empty}</p>}
+      {requesters.length > 0 && (
+        <ul class="graph-legend">
+          {kinds.map((kind) => <li key={kind}><svg width="18" height="14" aria-hidden="true"><path class={kind} d={kind === 'lost' ? cross(9, 7) : 'M9 7h0.010'} /></svg>{words.kind(kind)}</li>)}
+        </ul>
+      )}
+      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words }} requester={r} />)}
+    </div>
+  );
+}
+
+interface OneProps extends Props {
+  requester: string;
+  axis: Axis;
+  width: number;
+}
+
+function One({ dots, requester, axis, width, selected, onSelect, words }: OneProps) {
+  const base = dots.find((d) => d.kind === 'request' || d.kind === 'again')!.psn;
+  const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
+  const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
+  const high = dots.reduce((n, d) => Math.max(n, away(d.psn)), low + 1);
+  const place = (d: Dot): [number, number] => [left + axis.x(d.at), upper + plot - ((away(d.psn) - low) / (high - low)) * plot];
+  const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => `M${place(d)}h0.010`).join('');
+  const acks = dots.filter((d) => d.kind === 'ack').map(place);
+  const steps = acks.map(([x, y], i) => (i === 0 ? `M${x} ${y}` : `H${x}V${y}`)).join('');
+  const ticks = [...new Set([0, 1, 2, 3].map((i) => low + Math.round(((high - low) * i) / 3)))];
+  const name = (n: number) => hex((base + n) & 0xffffff);
+  const chosen = dots.find((d) => d.id === selected);
+  const press = (event: MouseEvent) => {
+    const frame = (event.currentTarget as Element).getBoundingClientRect();
+    const [px, py] = [event.clientX - frame.left, event.clientY - frame.top];
+    const far = (d: Dot) => Math.hypot(place(d)[0] - px, place(d)[1] - py);
+    const nearest = dots.reduce((best, d) => (far(d) < far(best) ? d : best));
+    if (far(nearest) < 24) onSelect(nearest.id);
+  };
+  return (
+    <figure>
+      <figcaption>{words.title(requester)}</figcaption>
+      <svg width={width} height={upper + plot + lower} role="img" aria-label={words.about(requester, dots.length, name(low), name(high))} onClick={press} data-test={`graph.${requester}`} data-dots={dots.length}>
+        {ticks.map((n) => {
+          const y = upper + plot - ((n - low) / (high - low)) * plot;
+          return <g key={n}><path class="grid" d={`M${left} ${y}H${width - right}`} /><text x={left - 8} y={y + 4.5} text-anchor="end">{name(n)}</text></g>;
+        })}
+        {axis.breaks.map(({ x, ns }) => (
+          <g key={x} class="pause"><path d={`M${left + x} ${upper - 8}V${upper + plot + 6}`} /><text x={left + x} y={upper + plot + 20} text-anchor="middle">{time(ns)}</text></g>
+        ))}
+        {[axis.from, axis.to].map((at, i) => <text key={i} class="edge" x={i === 0 ? left : width - right} y={upper + plot + 20} text-anchor={i === 0 ? 'start' : 'end'}>{time(at)}</text>)}
+        <path class="steps" d={steps} />
+        {dotKinds.map((kind) => <path key={kind} class={kind} d={points(kind)} />)}
+        <path class="lost" d={dots.filter((d) => d.lost).map((d) => cross(...place(d))).join('')} />
+        {chosen && <circle class="chosen" cx={place(chosen)[0]} cy={place(chosen)[1]} r="8" />}
+      </svg>
+    </figure>
+  );
+}
+
+const cross = (x: number, y: number) => `M${x - 5} ${y - 5}l10 10m0 -10l-10 10`;
+
+interface Axis {
+  from: number;
+  to: number;
+  x(at: number): number;
+  breaks: { x: number; ns: number }[]; // in their middle
+}
+
+// Puts times on a line. A gap is at most eight times as long as the gap in the middle, and always some pixels; the
+// longest that are cut are written.
+function timeAxis(all: number[], width: number): Axis {
+  const times = [...new Set(all)].sort((a, b) => a - b);
+  const gaps = times.slice(1).map((at, i) => at - times[i]!);
+  const cap = 8 * ([...gaps].sort((a, b) => a - b)[gaps.length >> 1] ?? 1);
+  const whole = gaps.reduce((sum, gap) => sum + Math.min(gap, cap), 0) || 1;
+  const least = gaps.length > 0 ? Math.min(6, width / 2 / gaps.length) : 0;
+  const places = new Map<number, number>([[times[0] ?? 0, 0]]);
+  const cut: Axis['breaks'] = [];
+  let x = 0;
+  gaps.forEach((gap, i) => {
+    const wide = least + (Math.min(gap, cap) / whole) * (width - least * gaps.length);
+    if (gap > cap) cut.push({ x: x + wide / 2, ns: gap });
+    x += wide;
+    places.set(times[i + 1]!, x);
+  });
+  // Labels need room, beside those of the edges: the longest gaps come first.
+  const breaks: Axis['breaks'] = [];
+  for (const b of cut.sort((a, b) => b.ns - a.ns)) if (b.x > 100 && b.x < width - 100 && breaks.every((other) => Math.abs(other.x - b.x) > 76)) breaks.push(b);
+  return { from: times[0] ?? 0, to: times.at(-1) ?? 0, breaks, x: (at) => places.get(at) ?? 0 };
+}
