@@ -1,11 +1,8 @@
 //go:build linux && cgo && !nolibibverbs
 
 // The C wall: completion channels. One of the goroutines that wait on a channel's CQs reads the
-// channel and wakes the other CQs, so Go's poller wakes a goroutine that has a completion to poll.
-//
-// The end of the reader's context, Close and WakeSleeper interrupt the reader. Two rules make sure
-// that no interrupt is missed: set the condition, then interrupt; register as reader, then check
-// the condition. docs/design/waiting.md has the details.
+// channel and wakes the others whose events come; see package turn. So Go's poller wakes a goroutine
+// that has a completion to poll.
 
 package verbs
 
@@ -13,11 +10,14 @@ package verbs
 import "C"
 
 import (
+	"cmp"
 	"context"
-	"sync/atomic"
+	"net"
+	"slices"
 	"syscall"
 	"unsafe"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
@@ -25,13 +25,12 @@ import (
 type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
 	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
-	turn   chan struct{}                 // holds one value while a goroutine reads, and after Close
-	reader atomic.Pointer[ibvCQ]         // the CQ on which the reading goroutine waits
-	broken atomic.Pointer[syscall.Errno] // why the channel can no longer be read
+	events *fdWaiter
 
-	events *fdWaiter                    // for the goroutine with the turn, like got and n
-	got    *[maxEvents]*C.struct_ibv_cq // the events of the last read, in the first n elements
-	n      int
+	turn.Turn                              // whose turn it is to read; Close keeps it. Its mutex guards what follows
+	broken    error                        // why the channel can no longer be read, an errno; nil: it can
+	got       *[maxEvents]*C.struct_ibv_cq // the events of the last read, in the first n elements; for whoever reads
+	n         int
 }
 
 // maxEvents is the largest number of completion events that one call into C reads.
@@ -40,7 +39,9 @@ const maxEvents = 16
 // newIBVCompChannel makes a channel without the waiter for its events.
 func newIBVCompChannel(d *ibvDevice) *ibvCompChannel {
 	got := new([maxEvents]uintptr) // numbers, because Go must not follow C's pointers
-	return &ibvCompChannel{cqs: &d.cqs, turn: make(chan struct{}, 1), got: (*[maxEvents]*C.struct_ibv_cq)(unsafe.Pointer(got))}
+	c := &ibvCompChannel{cqs: &d.cqs, got: (*[maxEvents]*C.struct_ibv_cq)(unsafe.Pointer(got))}
+	c.Interrupt = func() { c.events.Interrupt() }
+	return c
 }
 
 func (d *ibvDevice) CreateCompChannel() (ProviderCompChannel, error) {
@@ -68,140 +69,116 @@ func (d *ibvDevice) CreateCompChannel() (ProviderCompChannel, error) {
 	return c, nil
 }
 
-// Sleep waits until the CQ was woken or closed, or until ctx or owner has ended. If no other
-// goroutine reads the channel, it reads the channel meanwhile.
-func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
-	select {
-	case c.channel.turn <- struct{}{}:
-	default:
+// Sleep waits until the CQ was woken or closed, until the channel is broken, or until ctx or owner has
+// ended. If no other goroutine reads the channel, it reads the channel meanwhile.
+func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, _ <-chan struct{}) {
+	ch := c.channel
+	ch.Lock()
+	defer ch.Unlock()
+	w := ch.Borrow()
+	defer ch.Return(w)
+	c.sleepers = append(c.sleepers, w)
+	_ = ch.Await(ctx, owner, w, func() bool {
 		select {
-		case c.channel.turn <- struct{}{}:
 		case <-woken:
-			return
-		case <-ctx.Done():
-			return
-		case <-owner.Done():
-			return
-		case <-gone:
-			return
+			return true
+		default:
+			return c.closed || ch.broken != nil
 		}
-	}
-	c.readForAll(ctx, owner, woken)
-	<-c.channel.turn
+	}, func() error { return c.read(ctx, owner) })
+	i := slices.Index(c.sleepers, w)
+	c.sleepers = slices.Delete(c.sleepers, i, i+1)
 }
 
 // SleepMakesProgress returns false: the device makes progress without a waiting goroutine.
 func (c *ibvCQ) SleepMakesProgress() bool { return false }
 
-// WakeSleeper interrupts the goroutine that reads the channel, if that goroutine waits on this CQ.
+// WakeSleeper makes the first goroutine in Sleep look whether the CQ was woken.
 func (c *ibvCQ) WakeSleeper() {
-	if ch := c.channel; ch != nil && ch.reader.Load() == c {
-		ch.events.Interrupt()
+	if ch := c.channel; ch != nil {
+		ch.Lock()
+		defer ch.Unlock()
+		if len(c.sleepers) > 0 {
+			ch.Wake(c.sleepers[0])
+		}
 	}
 }
 
-// readForAll reads events until one of them is this CQ's, or until mayRead returns false.
-func (c *ibvCQ) readForAll(ctx, owner context.Context, woken <-chan struct{}) {
+// endSleeps ends all calls of Sleep, and those to come. No context is watched any more.
+func (c *ibvCQ) endSleeps() {
+	if ch := c.channel; ch != nil {
+		ch.Lock()
+		defer ch.Unlock()
+		c.closed = true
+		for _, w := range c.sleepers {
+			ch.Wake(w)
+		}
+		for i := range c.watched {
+			c.watched[i].End()
+		}
+	}
+}
+
+// read waits for events once, for all CQs of the channel. The caller has the turn and holds the mutex, which
+// read releases while it waits.
+func (c *ibvCQ) read(ctx, owner context.Context) error {
 	ch := c.channel
-	ch.reader.Store(c)
-	for mine := false; !mine && c.mayRead(ctx, owner, woken); {
-		switch err := ch.events.wait(); err {
-		case nil:
-			mine = ch.passOn(c)
-		case errTick:
-			ch.events.resume() // mayRead finds the reason of the interrupt
-		default:
-			ch.breaks(err)
-		}
+	if ctx.Err() != nil || owner.Err() != nil {
+		return net.ErrClosed // to end the wait; whoever slept polls
 	}
-	ch.reader.Store(nil)
+	c.watched[0].Set(ctx, ch.events)
+	c.watched[1].Set(owner, ch.events)
+	ch.Unlock()
+	err := ch.events.wait()
+	ch.Lock()
+	ch.handle(err)
+	return nil
 }
 
-// mayRead reports whether to go on reading. A reason that appears later interrupts the read.
-func (c *ibvCQ) mayRead(ctx, owner context.Context, woken <-chan struct{}) bool {
-	select {
-	case <-woken:
-		return false
+// handle takes the result of a read: it wakes the CQs whose events were read, or notes that the channel is broken. All who
+// sleep then leave one after the other, and their next Arm returns the error. handle reports whether events were read.
+func (ch *ibvCompChannel) handle(err error) bool {
+	switch err {
+	case nil:
+		for _, cq := range ch.got[:ch.n] {
+			if c, ok := ch.cqs.find(cq); ok { // not closed since
+				c.unread = 0
+				c.wake()
+				if len(c.sleepers) > 0 && c.sleepers[0].Asleep() { // otherwise that goroutine reads
+					c.sleepers[0].Wake()
+				}
+			}
+		}
+	case syscall.EAGAIN:
+	case errTick:
+		ch.events.resume() // whoever reads next looks first for the reason of the interrupt
 	default:
+		ch.broken = cmp.Or(errnoOf(err), syscall.EIO)
 	}
-	return ctx.Err() == nil && owner.Err() == nil && c.channel.broken.Load() == nil && c.watch(ctx, owner)
+	return err == nil
 }
 
-// watch makes the end of either context interrupt the reader. It returns false if the CQ is closed.
-func (c *ibvCQ) watch(ctx, owner context.Context) bool {
-	c.watchMu.Lock()
-	defer c.watchMu.Unlock()
-	if !c.closed {
-		c.watched[0].Set(ctx, c.channel.events)
-		c.watched[1].Set(owner, c.channel.events)
-	}
-	return !c.closed
-}
-
-func (c *ibvCQ) unwatch() {
-	c.watchMu.Lock()
-	defer c.watchMu.Unlock()
-	c.closed = true
-	for i := range c.watched {
-		c.watched[i].End()
-	}
-}
-
-// passOn wakes the CQs whose events were read, except own. It reports whether own is among them.
-func (ch *ibvCompChannel) passOn(own *ibvCQ) (mine bool) {
-	for _, cq := range ch.got[:ch.n] {
-		p, ok := ch.cqs.find(cq)
-		if !ok {
-			continue // the CQ has been closed since
+// arms counts a call of Arm, and returns why the channel is broken. After maxEvents calls without an event read, arms reads
+// the events that have come, unless another goroutine reads. Otherwise the events of a program that arms and polls, but
+// never sleeps, would pile up in the kernel's memory.
+func (c *ibvCQ) arms() error {
+	ch := c.channel
+	ch.Lock()
+	defer ch.Unlock()
+	if c.unread++; c.unread > maxEvents && ch.Works(nil) {
+		ch.events.resume() // an interrupt may be left over from a reader that has stopped
+		for ch.handle(ch.events.now()) {
 		}
-		if p.unread.Store(0); p == own {
-			mine = true
-		} else {
-			p.wake()
-		}
+		c.unread = 1
 	}
-	return mine
+	return ch.broken
 }
 
-// drain reads the events that have come, unless another goroutine reads. Otherwise the events of a
-// program that arms and polls, but never sleeps, would pile up in the kernel's memory.
-func (ch *ibvCompChannel) drain() {
-	select {
-	case ch.turn <- struct{}{}:
-	default:
-		return // the reader gets them
-	}
-	ch.events.resume() // an interrupt may be left over from a reader that has stopped
-	err := ch.events.now()
-	for ; err == nil; err = ch.events.now() {
-		ch.passOn(nil)
-	}
-	if err != syscall.EAGAIN && err != errTick {
-		ch.breaks(err)
-	}
-	<-ch.turn
-}
-
-// breaks stores the error and wakes all CQs of the channel. Their next Arm returns the error.
-func (ch *ibvCompChannel) breaks(err error) {
-	errno := errnoOf(err)
-	if errno == 0 {
-		errno = syscall.EIO
-	}
-	ch.broken.Store(&errno)
-	ch.cqs.each(func(cq *ibvCQ) {
-		if cq.channel == ch {
-			cq.wake()
-		}
-	})
-}
-
-// Close takes the turn and keeps it. The last reader returns the turn soon, because its CQ is closed.
-// If the channel cannot be destroyed, Close returns the turn.
+// Close takes the turn and keeps it, unless the channel cannot be destroyed.
 func (ch *ibvCompChannel) Close() error {
-	ch.turn <- struct{}{}
+	ch.Take(turn.NewWaiter())
 	if err := errnoErr(C.rv_destroy_comp_channel(ch.ch)); err != nil {
-		<-ch.turn
+		ch.Give()
 		return err
 	}
 	_ = ch.events.close() // the channel is destroyed, even if closing the duplicate fails

@@ -93,7 +93,9 @@ func (r *pipeRoom) sleeps(ctx, life context.Context, i int) <-chan struct{} {
 		case <-done:
 			return true
 		default:
-			return r.ch.reader.Load() != nil
+			r.ch.Lock()
+			defer r.ch.Unlock()
+			return !r.ch.Works(nil)
 		}
 	})
 	return done
@@ -129,7 +131,7 @@ func TestOneWaiterReadsEventsForAll(t *testing.T) {
 // TestWhatEndsTheReadersWait checks that the channel still works after each case.
 func TestWhatEndsTheReadersWait(t *testing.T) {
 	bg := context.Background()
-	r := newPipeRoom(t, 2)
+	r := newPipeRoom(t, 3)
 	c := r.cqs[0]
 	for name, end := range map[string]func(cancel func()){
 		"its context": func(cancel func()) { cancel() },
@@ -179,14 +181,13 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	r.event(t, 1)
 	testkit.Receive(t, other, "wake-up: an event of the other")
 	reader, other = r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
-	c.unwatch() // as Close does after it destroyed the CQ
-	c.WakeSleeper()
+	c.endSleeps() // as Close does after it destroyed the CQ
 	testkit.Receive(t, reader, "wake-up: closed")
+	asleep := []<-chan struct{}{other, r.sleeps(bg, bg, 1), r.sleeps(bg, bg, 2)}
 	unix.Close(r.pipe)
 	r.pipe = -1
-	testkit.Receive(t, other, "wake-up: a broken channel")
-	if errno := r.ch.broken.Load(); errno == nil || *errno != syscall.EPIPE {
-		t.Errorf("it broke with %v", errno)
+	for _, done := range asleep {
+		testkit.Receive(t, done, "wake-up: a broken channel")
 	}
 	if err := r.cqs[1].Arm(false); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("arming: %v", err)
@@ -271,13 +272,18 @@ func TestDrainReadsEventsWithoutWaiters(t *testing.T) {
 	for range 100 {
 		r.event(t, 1)
 	}
-	r.cqs[1].unread.Store(100)
-	r.ch.drain()
-	if err := r.ch.events.now(); err != syscall.EAGAIN || r.cqs[1].unread.Load() != 0 || len(r.cqs[1].woken) != 1 {
-		t.Errorf("%v, %d unread, %d wake-ups", err, r.cqs[1].unread.Load(), len(r.cqs[1].woken))
+	drain := func() {
+		r.cqs[1].unread = 100
+		if err := r.cqs[1].arms(); err != nil {
+			t.Error(err)
+		}
+	}
+	drain()
+	if err := r.ch.events.now(); err != syscall.EAGAIN || r.cqs[1].unread != 1 || len(r.cqs[1].woken) != 1 {
+		t.Errorf("%v, %d unread, %d wake-ups", err, r.cqs[1].unread, len(r.cqs[1].woken))
 	}
 	reader := r.sleeps(t.Context(), t.Context(), 0)
-	r.ch.drain() // another goroutine has the turn
+	drain() // another goroutine has the turn
 	r.event(t, 0)
 	testkit.Receive(t, reader, "wake-up: the reader")
 }

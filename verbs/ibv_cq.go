@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
@@ -42,11 +43,11 @@ type ibvCQ struct {
 	ex    WCExFlags        // 0: not extended
 	alone bool             // read extended completions one by one; see walksWrongly
 
-	unread atomic.Int32 // calls of Arm since an event was read
-
-	watchMu sync.Mutex        // not held during calls into C, because the channel's reader takes it
-	watched [2]ctxwatch.Watch // the contexts of the goroutine that read last
-	closed  bool              // no context is watched any more
+	// The channel's mutex guards these. It is not held during other calls of the CQ into C.
+	sleepers []*turn.Waiter    // goroutines in Sleep
+	unread   int               // calls of Arm since an event was read
+	watched  [2]ctxwatch.Watch // the contexts of the goroutine that read last
+	closed   bool              // nobody may sleep any more
 }
 
 func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
@@ -176,26 +177,15 @@ func pollRest[T any](wcs []T, n int, poll func(rest []T) int) int {
 }
 
 func (c *ibvCQ) Arm(solicitedOnly bool) error {
-	if err := c.arm(solicitedOnly); err != nil || c.channel == nil {
-		return err
+	if c.channel != nil {
+		if err := c.arms(); err != nil {
+			return err
+		}
 	}
-	if c.unread.Add(1) > maxEvents {
-		c.unread.Store(0)
-		c.channel.drain()
-	}
-	return nil
-}
-
-func (c *ibvCQ) arm(solicitedOnly bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cq == nil {
 		return net.ErrClosed
-	}
-	if c.channel != nil {
-		if errno := c.channel.broken.Load(); errno != nil {
-			return *errno
-		}
 	}
 	if errno := ccall.Call(hotArm, address(c.cq), boolArg(solicitedOnly), 0, 0, nil); errno != 0 {
 		return syscall.Errno(errno)
@@ -207,8 +197,7 @@ func (c *ibvCQ) Close() error {
 	if err := c.destroy(); err != nil {
 		return err
 	}
-	c.unwatch()
-	c.WakeSleeper()
+	c.endSleeps()
 	return nil
 }
 

@@ -34,12 +34,3 @@ func (t *ibvTable[C, P]) find(c C) (P, bool) {
 	p, ok := t.of[c]
 	return p, ok
 }
-
-// each calls f with every object. f must not use the table.
-func (t *ibvTable[C, P]) each(f func(P)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, p := range t.of {
-		f(p)
-	}
-}
