@@ -5,6 +5,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -31,7 +32,7 @@ const closedWithin = 250 * time.Millisecond
 // can refuse a request. That looks like a wrong rkey. life is the connection's context.
 func explain(ctx, life context.Context, err error, limit time.Duration) error {
 	var wc *verbs.WCError
-	if !errors.As(err, &wc) || !blamesPeer(wc.Status) {
+	if !errors.As(err, &wc) || !slices.Contains(blamePeer, wc.Status) {
 		return err
 	}
 	select {
@@ -46,11 +47,7 @@ func explain(ctx, life context.Context, err error, limit time.Duration) error {
 	return err
 }
 
-// blamesPeer reports whether a status blames the other end.
-func blamesPeer(s verbs.WCStatus) bool {
-	switch s {
-	case verbs.WCRemAccessErr, verbs.WCRemOpErr, verbs.WCRemInvReqErr, verbs.WCRemAbortErr, verbs.WCRetryExcErr, verbs.WCRNRRetryExcErr:
-		return true
-	}
-	return false
+// blamePeer are the statuses that blame the other end.
+var blamePeer = []verbs.WCStatus{
+	verbs.WCRemAccessErr, verbs.WCRemOpErr, verbs.WCRemInvReqErr, verbs.WCRemAbortErr, verbs.WCRetryExcErr, verbs.WCRNRRetryExcErr,
 }
