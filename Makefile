@@ -32,12 +32,12 @@ all engine: ;
 else
 # VERSION=1.2.3 names the programs; otherwise they have the version that Go takes from git.
 all: need-build libraries engine ## build the programs and what ./rawverbs preloads (the default)
-	go build $(if $(VERSION),-ldflags=-X=github.com/rawverbs/rawverbs/internal/version.linked=v$(VERSION)) -o ./ ./cmd/...
+	go build $(if $(VERSION),-ldflags=-X=github.com/rawverbs/rawverbs/cmd/internal/app/version.linked=v$(VERSION)) -o ./ ./cmd/...
 
 # ./rdma_lab embeds web/dist, and is linked again only if a file there has changed.
 engine: need-build # build the laboratory's engine, for browsers and node
 	@mkdir -p out
-	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o out/engine.wasm ./web/engine
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o out/engine.wasm ./cmd/internal/lab/workbench/engine
 	@[[ web/dist/engine.wasm.gz -nt out/engine.wasm ]] || gzip -9nc out/engine.wasm >web/dist/engine.wasm.gz
 	@cmp -s "$(wasm)"/wasm_exec.js web/dist/wasm_exec.js || cp "$(wasm)"/wasm_exec.js web/dist/
 endif
@@ -51,7 +51,7 @@ $(L)librawverbs.so: $(wildcard cabi/shim/* cabi/*.h) | need-build
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -Wl,-z,nodelete,-z,now,--version-script=cabi/shim/shim.map -o $@ $(filter %.c,$^) -ldl -lpthread
 
 PREFIX ?= /usr/local
-programs = $(notdir $(wildcard cmd/*))
+programs = $(notdir $(patsubst %/main.go,%,$(wildcard cmd/*/main.go)))
 install: ## install what make has built in PREFIX (/usr/local): bin, lib/rawverbs
 	@ls $(programs) $(libs) >/dev/null || { echo "try: make && sudo make install" >&2; exit 1; } # sudo often finds no Go
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/rawverbs
@@ -77,7 +77,7 @@ lab-web: laboratory ## the same, open it if this is a desktop, and serve it
 	@out/rdma_lab serve $(SERVE)
 
 site: laboratory $(npm) # write the laboratory, a report, docs and benchmarks as static pages: out/site
-	out/rdma_lab report --output out/sample.html internal/report/testdata/{write-read.jsonl,{client,server}.pcap}
+	out/rdma_lab report --output out/sample.html cmd/internal/view/report/testdata/{write-read.jsonl,{client,server}.pcap}
 	node web/site.mjs out/site out/laboratory.html out/sample.html
 
 clean: ## remove the programs and out/; caches are in ~/.cache/rawverbs
@@ -92,9 +92,9 @@ need-%:
 
 demo: ## run the main job: rdma_server and rdma_client on soft0
 	@$(cgo); go build -o ./ ./cmd/...
-	@test/e2e/demo.sh soft0 127.0.0.1
+	@cmd/e2e/demo.sh soft0 127.0.0.1
 demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a virtual machine
-	@test/vm/run.sh 'test/e2e/demo.sh rxe0 10.99.0.1'
+	@test/vm/run.sh 'cmd/e2e/demo.sh rxe0 10.99.0.1'
 
 # test/vm/README.md has more variables. $HOME in them is that of the machine.
 unexport BUILT CMD JOB SERVER_ARGS CLIENT_ARGS SERVER CLIENT
@@ -109,7 +109,7 @@ lab: all need-vm ## run JOB=send between two machines, and capture the wire
 
 check: ## for every edit, with Go alone: gofmt, vet, all packages, the real binaries on soft0
 	@files=$$(gofmt -l $(filter-out out/,$(wildcard */))); [[ -z $$files ]] || { echo "$$files"; echo "try: gofmt -w on these files" >&2; exit 1; }
-	@$(cgo); echo "go vet ./..."; go vet ./... && $(tests) -p 3 ./test/e2e ./... # test/e2e waits most of the time, so it begins first
+	@$(cgo); echo "go vet ./..."; go vet ./... && $(tests) -p 3 ./cmd/e2e ./... # cmd/e2e waits most of the time, so it begins first
 
 # The longest parts begin first, JOBS at once.
 JOBS ?= $(shell nproc)
@@ -134,11 +134,11 @@ test-more: setup stress test-net ## what make test leaves out: stress, test-net,
 static: ## check the types of all packages and tests for other systems
 	go run ./test/systems
 
-# Not test/e2e, whose programs are built without the race detector, and the simulator, which has one goroutine.
+# Not cmd/e2e, whose programs are built without the race detector, and the simulator, which has one goroutine.
 race: need-build ## tests under the race detector; those of verbs with its calls through cgo, and without C
-	@$(tests) -race $$(go list ./... | grep -vE '/(test/e2e|internal/simulate)$$')
-	@$(tests) -tags cgocalls ./verbs/...
-	@CGO_ENABLED=0 $(tests) ./verbs/...
+	@$(tests) -race $$(go list ./... | grep -vE '/(cmd/e2e|internal/simulate)$$')
+	@$(tests) -tags cgocalls ./verbs ./verbs/internal/...
+	@CGO_ENABLED=0 $(tests) ./verbs ./verbs/internal/...
 
 golangci = go tool -modfile=tools/go.mod golangci-lint run --build-tags
 lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
@@ -149,8 +149,8 @@ lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
 	shellcheck -s dash test/vm/init
 
 test-wasm: engine need-node ## the laboratory's engine, built for js/wasm, under node
-	CGO_ENABLED=0 GOOS=js GOARCH=wasm go test -exec="$(wasm)/go_js_wasm_exec" ./qpstate ./softroce/{internal/{packet,transport},simulated} ./internal/workbench/...
-	node web/engine/test.cjs "$$(go env GOROOT)" out/engine.wasm
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go test -exec="$(wasm)/go_js_wasm_exec" ./qpstate ./softroce/{internal/{packet,transport},simulated} ./cmd/internal/lab/workbench/...
+	node cmd/internal/lab/workbench/engine/test.cjs "$$(go env GOROOT)" out/engine.wasm
 
 test-web: laboratory $(npm) ## the pages in Chromium; web/dist against its sources
 	cd web && npx tsc --noEmit && node build.mjs ../out/dist
@@ -159,16 +159,16 @@ test-web: laboratory $(npm) ## the pages in Chromium; web/dist against its sourc
 	cd web && WHOLE=$(WHOLE) node --test $(if $(RUN:.=),--test-name-pattern='$(RUN)') test/*.test.mjs
 
 test-ops: need-ops ## a real Prometheus, the systemd unit, the version, an empty root, the Kubernetes manifests
-	$(tests) -count 1 -tags operations -run '^TestOps' ./test/e2e
+	$(tests) -count 1 -tags operations -run '^TestOps' ./cmd/e2e
 	cd deploy/kubernetes && go test ./...
 
 test-c: all need-c ## programs in C and Python on soft0 through ./rawverbs (WHOLE=1: every combination)
-	$(tests) -count=1 -tags cabi $(short) -timeout 30m -run '$(RUN)' ./test/cabi $(RDMA_TEST_FLAGS)
+	$(tests) -count=1 -tags cabi $(short) -timeout 30m -run '$(RUN)' ./cmd/e2e/cabi $(RDMA_TEST_FLAGS)
 
 # With tests that need a device (build tag rdma); with TestNetns*, which need a network namespace or a cgroup (netns), so root's rights.
-rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|internal/testdevice"' .)))
-netns_packages = ./softroce ./softroce/internal/host ./softroce/internal/link ./test/e2e
-on_rxe = VM_TIMEOUT=7200 test/e2e/rxe.sh
+rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|softroce/softtest"' .)))
+netns_packages = ./softroce ./softroce/internal/host ./softroce/internal/link ./cmd/e2e
+on_rxe = VM_TIMEOUT=7200 cmd/e2e/rxe.sh
 rxe_flags = $(or $(short),-timeout=110m) -run='$(RUN)' $(RDMA_TEST_FLAGS)
 # Each machine keeps a processor busy.
 test-rxe: all need-vm need-c out/cpeer ## on rxe0 in two machines (with RUN in one; WHOLE=1: with those that -short leaves to soft0)
@@ -178,16 +178,16 @@ else
 	$(on_rxe) selected rdma,rxe '$(rdma_packages)' $(rxe_flags)
 endif
 test-rxe-e2e: all need-vm need-c out/cpeer # one of the machines
-	$(on_rxe) e2e rdma,rxe ./test/e2e $(rxe_flags)
+	$(on_rxe) e2e rdma,rxe ./cmd/e2e $(rxe_flags)
 test-rxe-rest: all need-vm need-c # the other one
-	$(on_rxe) rest rdma,rxe '$(filter-out ./test/e2e/,$(rdma_packages))' $(rxe_flags) -- cabi,rxe ./test/cabi $(rxe_flags) -run='^TestReal' -- netns '$(netns_packages)' $(rxe_flags) -run='^TestNetns'
-out/cpeer: test/e2e/cpeer/cpeer.c
+	$(on_rxe) rest rdma,rxe '$(filter-out ./cmd/e2e/,$(rdma_packages))' $(rxe_flags) -- cabi,rxe ./cmd/e2e/cabi $(rxe_flags) -run='^TestReal' -- netns '$(netns_packages)' $(rxe_flags) -run='^TestNetns'
+out/cpeer: cmd/e2e/cpeer/cpeer.c
 	@mkdir -p out
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
 on-the-wire: RDMA_TEST_FLAGS += -run Wire -update
 test-lab on-the-wire: all need-vm ## make lab, and docs/on-the-wire.md against packets (on-the-wire writes it)
-	$(tests) -count=1 -timeout 90m -tags lab -run '^TestLab' ./test/e2e $(RDMA_TEST_FLAGS)
+	$(tests) -count=1 -timeout 90m -tags lab -run '^TestLab' ./cmd/e2e $(RDMA_TEST_FLAGS)
 
 test-device: all out/cpeer # tests that need a device, on this host's RDMA_TEST_DEVICE, as root
 	go test -count=1 -p 1 -timeout 30m -run '$(RUN)' -tags rdma $(rdma_packages) $(RDMA_TEST_FLAGS)
@@ -232,17 +232,17 @@ fuzz: need-build ## each fuzz function for FUZZ (2m), one after another (RUN='tr
 	[[ -z $$failed ]] || { echo "fuzz: failed:$$failed" >&2; exit 1; }
 
 in_vm = mkdir -p out/_tmp out/$@; VM_OUT=$$PWD/out/$@ GOTMPDIR=$$PWD/out/_tmp VM_TIMEOUT=3600 \
-	go test -count=1 -p 1 -timeout 55m -tags rdma,rxe -exec $$PWD/test/e2e/in-vm.sh
+	go test -count=1 -p 1 -timeout 55m -tags rdma,rxe -exec $$PWD/cmd/e2e/in-vm.sh
 
 conformance: export RDMA_TEST_RESULTS = $(CURDIR)/out/$@
 conformance: need-vm ## the conformance cases on soft0, on a faulty network and on rxe0, as a table
 	@rm -rf out/$@; mkdir -p out/$@
-	go test -count=1 ./internal/verbstest
+	go test -count=1 ./verbs/verbstest
 	go test -count=1 -run Conformance ./softroce -softroce.seeds=1
-	$(in_vm) -run '$(RUN)' $(RDMA_TEST_FLAGS) ./internal/verbstest
-	@go run ./internal/verbstest/table out/$@
+	$(in_vm) -run '$(RUN)' $(RDMA_TEST_FLAGS) ./verbs/verbstest
+	@go run ./verbs/verbstest/table out/$@
 
-faults_test = -run '^TestFaults' ./test/e2e -faults
+faults_test = -run '^TestFaults' ./cmd/e2e -faults
 faults: need-build ## faults at every step of every job on soft0, as a table (RUN=/kill/)
 	go test -count=1 -timeout 40m -parallel 12 $(faults_test) -faults.run='$(RUN)'
 	@cat out/faults/soft0.md
@@ -252,7 +252,7 @@ faults-rxe: all need-vm # the same on rxe0 in a machine, with the job send
 # The tables are in out/soak.
 SOAK ?= -soak.connects 10000 -soak.clients 500 -soak.processes 50 -soak.busy 2
 SOAK_RXE ?= -soak.connects 64 -soak.clients 64 -soak.processes 4
-soak_test = -v -run '^TestSoak$$' ./test/e2e -soak.table ../../out/soak
+soak_test = -v -run '^TestSoak$$' ./cmd/e2e -soak.table ../../out/soak
 soak: all need-vm ## 10,000 connects, 500 clients beside busy loops, 64 on rxe0; flat memory (SOAK, SOAK_RXE: flags)
 	@mkdir -p out/soak
 	go test -count=1 -timeout 55m $(soak_test)/soft0.md $(SOAK)
@@ -261,13 +261,13 @@ soak: all need-vm ## 10,000 connects, 500 clients beside busy loops, 64 on rxe0;
 test-c-arm64: need-arm64 # ibv_devinfo and ibv_rc_pingpong on the libraries for arm64, in qemu's user mode
 	@mkdir -p out/arm64
 	@$(MAKE) libraries L=out/arm64/ GOARCH=arm64 CC=aarch64-linux-gnu-gcc
-	@test/cabi/arm64.sh
+	@cmd/e2e/cabi/arm64.sh
 
 # It is slow: on a busy host the cases would time out without VM_ICOUNT. It keeps freed memory, so TestLeaks would fail.
 asan: export VM_ICOUNT = 1
 asan: need-vm # the C code of package verbs under the address sanitizer, also on rxe0 in a machine
 	go test -count=1 -asan ./verbs
-	$(in_vm) -asan -skip TestLeaks -run '$(RUN)' $(RDMA_TEST_FLAGS) ./verbs ./internal/verbstest
+	$(in_vm) -asan -skip TestLeaks -run '$(RUN)' $(RDMA_TEST_FLAGS) ./verbs ./verbs/verbstest
 
 simulate: need-build ## the transport on simulated networks; drawings are in out/simulate (RUN: scenarios)
 	go run ./softroce/internal/simulate/draw -run '$(RUN)'

@@ -15,9 +15,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -67,7 +67,7 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 		"goexit": runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {
-			dev := testdevice.Open(t)
+			dev := softtest.Open(t)
 			peerErr := make(chan error, 1)
 			address := listen(t, Config{Device: dev}, func(err error) { peerErr <- err })
 			var panicked any
@@ -98,7 +98,7 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 // TestAStoppedEndSaysSo cancels an end in the middle of the exchange. Its peer may try again, so it must not take
 // this for a failure.
 func TestAStoppedEndSaysSo(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 // TestCloseWhileConnecting closes a Conn from another goroutine at any step of the connecting. Dial
 // fails, or Close runs after Dial.
 func TestCloseWhileConnecting(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	for name, finish := range map[string]func(*Conn) error{"Close": (*Conn).Close, "Disconnect": (*Conn).Disconnect} {
 		for i := range 30 {
@@ -219,7 +219,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 
 // TestCloseInPrepare checks that Close in Prepare does not wait for Dial.
 func TestCloseInPrepare(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	_, err := Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
 		if err := c.Close(); err != nil {
@@ -237,7 +237,7 @@ func TestCloseInPrepare(t *testing.T) {
 
 // TestCloseEndsTheConnecting closes a Conn whose peer does not go on.
 func TestCloseEndsTheConnecting(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	release := make(chan struct{})
 	address := listen(t, Config{Device: dev, Prepare: func(*Conn) error { <-release; return nil }}, func(error) {})
 	defer close(release)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -58,7 +58,7 @@ func TestTimeoutAndDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	for name, test := range map[string]struct {
 		ctx     context.Context
 		timeout time.Duration
@@ -76,7 +76,7 @@ func TestTimeoutAndDeadline(t *testing.T) {
 // TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout. The listener has no limit. The
 // server waits in Prepare for a message that does not come.
 func TestConnectUsesItsOwnTimeout(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{Timeout: -1})
 	if err != nil {
 		t.Fatal(err)

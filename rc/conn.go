@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
-	"github.com/rawverbs/rawverbs/internal/serial"
+	"github.com/rawverbs/rawverbs/internal/sync/serial"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"

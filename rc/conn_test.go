@@ -12,10 +12,10 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -58,7 +58,7 @@ func (e *end) post(t *testing.T, wr verbs.SendWR, n int) {
 func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error) {
 	dev := client.Device
 	if dev == nil {
-		dev = testdevice.Open(t)
+		dev = softtest.Open(t)
 	}
 	ctx := testkit.Context(t)
 	client.Device, server.Device = dev, dev
@@ -216,7 +216,7 @@ func TestThePeerGetsAFailureInPrepare(t *testing.T) {
 }
 
 func TestAWrongChoiceFailsBeforeAPeerIsInvolved(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	nine := 99
 	for name, c := range map[string]struct {
 		cfg  Config
@@ -449,7 +449,7 @@ func TestNotes(t *testing.T) {
 
 // TestNoAccessIsGrantedUnasked checks that a Config without Access protects a region with all rights.
 func TestNoAccessIsGrantedUnasked(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	s := &end{}
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -91,7 +91,7 @@ func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 func TestDialEndsInPrepare(t *testing.T) {
 	cause := errors.New("the user went home")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	_, err := Dial(ctx, address, Config{Device: dev, Prepare: func(*Conn) error { cancel(cause); return nil }})
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
@@ -123,7 +123,7 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 			release := sync.OnceFunc(func() { close(done) })
 			t.Cleanup(release)
 			test.stall(faults, func() { close(stalled); <-done })
-			address := listen(t, Config{Device: testdevice.Open(t), Type: test.typ}, func(error) {})
+			address := listen(t, Config{Device: softtest.Open(t), Type: test.typ}, func(error) {})
 			cause := errors.New("the user went home")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			dialed := make(chan error, 1)
@@ -168,7 +168,7 @@ func TestConnectReturnsWhenAllIsFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	peer := testdevice.Open(t)
+	peer := softtest.Open(t)
 	dialed := make(chan error, 1)
 	go func() {
 		_, err := Dial(t.Context(), l.Addr().String(), Config{Device: peer})
@@ -208,7 +208,7 @@ func TestConnectReturnsWhenAllIsFreed(t *testing.T) {
 func TestAPanicOfALoggerReachesTheCaller(t *testing.T) {
 	for _, move := range []string{"RESET→INIT", "INIT→RTR", "RTR→RTS"} {
 		t.Run(move, func(t *testing.T) {
-			dev := testdevice.Open(t)
+			dev := softtest.Open(t)
 			address := listen(t, Config{Device: dev}, func(error) {})
 			defer func() {
 				if got := recover(); got != "of the Logger" {
@@ -223,7 +223,7 @@ func TestAPanicOfALoggerReachesTheCaller(t *testing.T) {
 
 // TestALoggerThatEndsTheGoroutine ends it in a move, as t.FailNow does: the move has not succeeded.
 func TestALoggerThatEndsTheGoroutine(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	_, err := Dial(t.Context(), address, Config{Device: dev, Logger: slog.New(&panicLogger{on: "INIT→RTR", exit: true})})
 	if !errors.Is(err, errAborted) {

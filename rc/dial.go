@@ -13,9 +13,9 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/secure"
+	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -56,7 +56,7 @@ func swap(ctx context.Context, c *Conn, up func([]oob.Endpoint) error) error {
 // exchangePair connects two ends by an Exchange of each.
 func exchangePair(t *testing.T, client, server Config) (c, s *Conn, cerr, serr error) {
 	t.Helper()
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	client.Device, server.Device = dev, dev
 	ctx := testkit.Context(t)
 	l, err := Listen(ctx, "127.0.0.1:0", ListenConfig{})

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -53,7 +53,7 @@ func (f *faulty) QueryDevice() (verbs.DeviceAttr, error) {
 // openFaulty opens a faulty device. The end of the test closes it.
 func openFaulty(t *testing.T) (*verbs.Device, *faulty) {
 	t.Helper()
-	dev, err := verbs.Open(faultyPrefix + testdevice.Name(t))
+	dev, err := verbs.Open(faultyPrefix + softtest.Name(t))
 	if err != nil {
 		t.Fatal(err)
 	}

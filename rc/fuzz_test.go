@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -33,7 +33,7 @@ func FuzzDial(f *testing.F) { fuzzGreeting(f, oob.RoleServer) }
 
 // fuzzGreeting fuzzes the side opposite of a peer with a role.
 func fuzzGreeting(f *testing.F, peer oob.Role) {
-	dev := testdevice.Open(f)
+	dev := softtest.Open(f)
 	for _, seed := range greetings(f, peer) {
 		f.Add(seed)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 func TestMayName(t *testing.T) {
@@ -51,7 +51,7 @@ func hideAddress(_ context.Context, nc net.Conn) (net.Conn, error) { return nowh
 // TestAPeerNamesAnotherHost has a client give the address of a host that is not its own. The moves
 // to RTR fail where it is allowed: from loopback no way leads there.
 func TestAPeerNamesAnotherHost(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	soft := dev.Info().InProcess
 	other := oob.Endpoint{QPType: oob.QPTypeRC, QPN: 17, GID: netip.MustParseAddr("203.0.113.9").As16(), MTU: 1024, InitiatorDepth: 1, ResponderResources: 1}
 	foreign := func(_ context.Context, _ *Conn, up func([]oob.Endpoint) error) error {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -133,7 +133,7 @@ func TestBothEndsMustHaveAsManyQueuePairs(t *testing.T) {
 }
 
 func TestQueuesThatAreRefused(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	limits, err := dev.Query()
 	if err != nil {
 		t.Fatal(err)

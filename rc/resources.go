@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/rawverbs/rawverbs/internal/closing"
+	"github.com/rawverbs/rawverbs/internal/sync/closing"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 // TestServeEndsGracefully has a handler that waits, which returns at once, and one that works on and
@@ -195,7 +195,7 @@ func barrierAfter(t *testing.T, c *oob.Conn, steps func(*oob.Conn) error) error 
 // TestServeEndsDuringConnects ends Serve at many moments and checks that nothing is left.
 func TestServeEndsDuringConnects(t *testing.T) {
 	leavesNothing(t)
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	for round := range 10 {
 		s := serve(t, ServerConfig{Config: Config{Device: dev}}, untilEOF)
 		var clients sync.WaitGroup

@@ -17,9 +17,9 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -39,7 +39,7 @@ const regionSize = 64 << 10
 func serve(t *testing.T, cfg ServerConfig, handler func(context.Context, *Conn) error) *served {
 	t.Helper()
 	if cfg.Device == nil {
-		cfg.Device = testdevice.Open(t)
+		cfg.Device = softtest.Open(t)
 	}
 	s := &served{}
 	cfg.Access = remoteRights
@@ -148,7 +148,7 @@ func TestAServersMemoryIsRegisteredOnce(t *testing.T) {
 	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
 	s := serve(t, ServerConfig{Config: Config{Device: dev, SRQ: srq}}, untilEOF)
 	copy(s.region.Bytes(), "written once")
-	plain := testdevice.Open(t)
+	plain := softtest.Open(t)
 	var clients sync.WaitGroup
 	for range 8 {
 		clients.Go(func() {
@@ -220,7 +220,7 @@ func TestAStolenKeyOpensNothing(t *testing.T) {
 }
 
 func TestNewServerRefuses(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	bare, faults := openFaulty(t)
 	faults.noWindows = true
 	attr, err := dev.Query()
@@ -416,7 +416,7 @@ func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
 	if err := s.SRQ().PostRecv([]verbs.RecvWR{{ID: 100, SGL: []verbs.SGE{s.region.SGE(0, slot)}}}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Dial(t.Context(), s.address, Config{Device: testdevice.Open(t)}) // which can be drained
+	c, err := Dial(t.Context(), s.address, Config{Device: softtest.Open(t)}) // which can be drained
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestServersOfOtherTypes(t *testing.T) {
 	for _, qpType := range []verbs.QPType{verbs.UC, verbs.UD} {
 		t.Run(qpType.Name(), func(t *testing.T) {
-			dev := testdevice.Open(t)
+			dev := softtest.Open(t)
 			prepare := func(c *Conn) error {
 				mr, err := c.AllocMR("receive", slot, verbs.AccessLocalWrite)
 				if err != nil {

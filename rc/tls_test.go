@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/credentials"
-	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/secure/credentials"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 // tlsDirs makes directories for both ends and loads them.
@@ -99,7 +99,7 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			dev := testdevice.Open(t)
+			dev := softtest.Open(t)
 			var prepared atomic.Int32
 			prepare := func(*Conn) error { prepared.Add(1); return nil }
 			served := make(chan error, 1)
@@ -169,7 +169,7 @@ func TestTLSWithoutHello(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			dev := testdevice.Open(t)
+			dev := softtest.Open(t)
 			dialed := make(chan error, 1)
 			go func() {
 				c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Exchange: swap})
@@ -268,7 +268,7 @@ func TestNewCA(t *testing.T) {
 		},
 		func(end string) { copyFile(t, in("new/ca/ca.crt"), in("old", end, "ca.crt")) },
 	}
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	for i, step := range steps {
 		for _, end := range []string{credentials.Server, credentials.Client} {
 			step(end)

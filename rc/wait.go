@@ -5,7 +5,7 @@ package rc
 import (
 	"context"
 
-	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )

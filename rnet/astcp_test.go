@@ -18,8 +18,8 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 var (
@@ -39,7 +39,7 @@ var transports = [2]string{"TCP", "rnet"}
 // TestAsTCP does random operations on both ends of a Conn and of a TCP connection. Their outcomes
 // must be equal.
 func TestAsTCP(t *testing.T) {
-	testdevice.Long(t)
+	softtest.Long(t)
 	here, there := devices(t)
 	tcp, err := net.Listen("tcp", host+":0")
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 // TestAttachToAServer: the Conns of one rc.Server share a completion queue, so each goroutine that waits polls for all.
 func TestAttachToAServer(t *testing.T) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	const most = 8
 	var conns sync.Map // of *rc.Conn
 	attach := func(c *rc.Conn) error {

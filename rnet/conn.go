@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"

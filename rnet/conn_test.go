@@ -6,17 +6,17 @@ import (
 
 	"golang.org/x/net/nettest"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // devices returns a device for each end. The ends of soft0 have a device each, because only one
 // goroutine per device receives packets itself.
 func devices(tb testing.TB) (dialing, listening *verbs.Device) {
-	dialing = testdevice.Open(tb)
-	if testdevice.Soft {
-		return dialing, testdevice.Open(tb)
+	dialing = softtest.Open(tb)
+	if softtest.Soft {
+		return dialing, softtest.Open(tb)
 	}
 	return dialing, dialing
 }

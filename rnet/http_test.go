@@ -17,8 +17,8 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 var bodyBytes = flag.Int64("rnet.body", 10<<20, "bytes of the bodies in TestHTTP")
@@ -114,7 +114,7 @@ func sum(r io.Reader) (string, error) {
 }
 
 func TestHTTP(t *testing.T) {
-	testdevice.Long(t)
+	softtest.Long(t)
 	cancelled := make(chan error, 1)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, r *http.Request) {

@@ -20,7 +20,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
-	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/secure/credentials"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 )

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/internal/testkit"
-	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )

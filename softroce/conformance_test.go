@@ -29,11 +29,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/verbstest"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
+	"github.com/rawverbs/rawverbs/verbs/verbstest"
 )
 
 var (

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
-	"github.com/rawverbs/rawverbs/internal/eventqueue"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
+	"github.com/rawverbs/rawverbs/internal/sync/eventqueue"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"

@@ -3,7 +3,7 @@ package softroce
 import (
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/eventqueue"
+	"github.com/rawverbs/rawverbs/internal/sync/eventqueue"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"

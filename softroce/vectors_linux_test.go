@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
-	"github.com/rawverbs/rawverbs/internal/verbstest"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
+	"github.com/rawverbs/rawverbs/verbs/verbstest"
 )
 
 func TestConformanceWithVectors(t *testing.T) {

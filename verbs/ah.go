@@ -5,7 +5,7 @@ package verbs
 import (
 	"context"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
 )
 
 // AH is the path to a UD peer (struct ibv_ah). A [SendWR] of a UD queue pair names it.

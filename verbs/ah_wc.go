@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 

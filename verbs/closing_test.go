@@ -14,7 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/closing"
+	"github.com/rawverbs/rawverbs/internal/sync/closing"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 

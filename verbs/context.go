@@ -5,7 +5,7 @@ package verbs
 import (
 	"context"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
 )
 
 // within runs call and returns when call returns or ctx ends. The kernel cannot be interrupted. If

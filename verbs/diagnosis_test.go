@@ -49,7 +49,7 @@ func TestDiagnosisKnowsTheErrnos(t *testing.T) {
 		}
 	}
 	found := 0
-	for _, dir := range []string{".", "../rc", "../softroce", "../softroce/internal/transport", "../softroce/internal/link", "../internal/errno"} {
+	for _, dir := range []string{".", "../rc", "../softroce", "../softroce/internal/transport", "../softroce/internal/link", "../internal/diagnosis/errno"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", dir, files, err)

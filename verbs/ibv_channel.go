@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 

@@ -15,8 +15,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
-	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 

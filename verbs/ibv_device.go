@@ -22,7 +22,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/eventqueue"
+	"github.com/rawverbs/rawverbs/internal/sync/eventqueue"
 )
 
 func init() { Register(ibvProvider{}) }

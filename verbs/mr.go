@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/rawverbs/rawverbs/internal/closing"
+	"github.com/rawverbs/rawverbs/internal/sync/closing"
 )
 
 // MR is a registered memory region (struct ibv_mr). The device may read and write the memory at any

@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"syscall"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
 )
 
 // QueryGID reads one slot of a port's GID table. Ports count from 1. ENODATA if the slot is empty,

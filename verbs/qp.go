@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 

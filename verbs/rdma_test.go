@@ -1,7 +1,7 @@
 //go:build rdma
 
 // Tests of this package's own promises on the device that RDMA_TEST_DEVICE names. `make test-rxe` runs
-// them on a real rxe0. The rules for all devices are in internal/verbstest.
+// them on a real rxe0. The rules for all devices are in verbs/verbstest.
 
 package verbs
 

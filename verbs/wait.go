@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
 )
 
 // WaitOptions say how [CQ.WaitFor] waits. The zero value waits as [CQ.Wait] does. Options can be

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/preload"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/preload"
 )
 
 func runCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/run"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/run"
 )
 
 func main() {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/lab"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/lab"
 )
 
 // commands are the subcommands, in the order of --help. Each has its own file.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/job"
-	"github.com/rawverbs/rawverbs/internal/lab"
-	"github.com/rawverbs/rawverbs/internal/mistake"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/lab"
+	"github.com/rawverbs/rawverbs/cmd/internal/lab/mistake"
 )
 
 func mistakes(a *app) *cobra.Command {
@@ -49,13 +49,13 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 			}
 			if cmd.Flags().Changed("gid-index") {
 				if index < 0 || index > 255 {
-					return job.Usagef("GID index %d is not a number from 0 to 255; omit it to use a suitable one", index)
+					return kit.Usagef("GID index %d is not a number from 0 to 255; omit it to use a suitable one", index)
 				}
 				o.GIDIndex = &index
 			}
 			if ask {
 				if a.out.JSON {
-					return job.Usagef("--ask is for people and --json is for programs; try: one of them")
+					return kit.Usagef("--ask is for people and --json is for programs; try: one of them")
 				}
 				if err := question(cmd, m); err != nil {
 					return err
@@ -86,7 +86,7 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 // chooseMistake returns the mistake that the arguments name.
 func chooseMistake(args []string) (mistake.Mistake, error) {
 	if len(args) == 0 {
-		return mistake.Mistake{}, job.Usagef("no mistake; try: rdma_lab mistake --list")
+		return mistake.Mistake{}, kit.Usagef("no mistake; try: rdma_lab mistake --list")
 	}
 	m, ok := mistake.Find(args[0])
 	if ok {
@@ -98,7 +98,7 @@ func chooseMistake(args []string) (mistake.Mistake, error) {
 	} else if about := mistake.About(args[0]); len(about) > 0 {
 		try = strings.Join(about, ", or ")
 	}
-	return m, job.Usagef("there is no mistake %q; try: %s", args[0], try)
+	return m, kit.Usagef("there is no mistake %q; try: %s", args[0], try)
 }
 
 // question prints a mistake's question and waits for Enter, 4096 bytes without it, the end of the

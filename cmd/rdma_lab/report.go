@@ -10,10 +10,10 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/job"
-	draw "github.com/rawverbs/rawverbs/internal/report"
-	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	draw "github.com/rawverbs/rawverbs/cmd/internal/view/report"
+	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
 )
 
 func reportCommand(a *app) *cobra.Command {
@@ -41,9 +41,9 @@ made; client=FILE or server=FILE sets the end.`,
 			if file == "" {
 				file = strings.TrimSuffix(args[0], filepath.Ext(args[0])) + ".html"
 			}
-			name, err := job.Replaceable(file)
+			name, err := kit.Replaceable(file)
 			if err == nil {
-				err = job.ReplaceFile(name, page)
+				err = kit.ReplaceFile(name, page)
 			}
 			if err != nil {
 				return errors.WithMessage(err, "write the report")

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/rawverbs/rawverbs/internal/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
 	"github.com/rawverbs/rawverbs/web"
 )
 

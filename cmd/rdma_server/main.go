@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/metrics"
+	"github.com/rawverbs/rawverbs/cmd/internal/app/run"
 	"github.com/rawverbs/rawverbs/internal/admission"
-	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/metrics"
-	"github.com/rawverbs/rawverbs/internal/run"
 )
 
 func main() {

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 func joinGroup(t *testing.T) *member {
-	m, err := join(testdevice.Open(t).Name())
+	m, err := join(softtest.Open(t).Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func joinGroup(t *testing.T) *member {
 // offerUntilEnd offers a name until the test ends. It returns a channel of the members that it
 // makes: one, unless a send fails.
 func offerUntilEnd(t *testing.T, name, text string) <-chan *member {
-	device := stallingPrefix + testdevice.Open(t).Name()
+	device := stallingPrefix + softtest.Open(t).Name()
 	members := make(chan *member, 2)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

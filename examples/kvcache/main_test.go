@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 // TestSlots checks what find returns for pairs, other keys on the same slot and torn copies.
@@ -91,7 +91,7 @@ func TestReadersSeeWholeValues(t *testing.T) {
 }
 
 func startCache(t testing.TB) (address string) {
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	listener, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{Job: job})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func startCache(t testing.TB) (address string) {
 }
 
 func startClient(t testing.TB, address string) *client {
-	c, err := dial(t.Context(), testdevice.Open(t), address)
+	c, err := dial(t.Context(), softtest.Open(t), address)
 	if err != nil {
 		t.Fatal(err)
 	}

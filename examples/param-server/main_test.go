@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 // address is the server's: an address of this host.
@@ -22,7 +22,7 @@ const address = "127.0.0.1"
 
 // manyRounds returns enough rounds to interrupt a run. An emulated machine with rxe0 needs fewer.
 func manyRounds() string {
-	if testdevice.Soft {
+	if softtest.Soft {
 		return "3000"
 	}
 	return "300"
@@ -49,7 +49,7 @@ type part struct {
 // start runs a part on the device under test.
 func start(t *testing.T, args ...string) *part {
 	t.Helper()
-	args = append([]string{args[0], "--device", testdevice.Name(t)}, args[1:]...)
+	args = append([]string{args[0], "--device", softtest.Name(t)}, args[1:]...)
 	p := &part{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 100_000)}
 	p.cmd.Env = append(os.Environ(), "PARAM_SERVER_IS_MAIN=1")
 	p.cmd.Stderr = &p.stderr
@@ -155,7 +155,7 @@ func TestProcesses(t *testing.T) {
 
 // A worker dies or stops answering. The server names it and finds the weights with the others.
 func TestAWorkerIsLost(t *testing.T) {
-	testdevice.Long(t)
+	softtest.Long(t)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			timeout := testkit.Limit
@@ -199,7 +199,7 @@ func TestTheServerIsLost(t *testing.T) {
 
 // A client that sends nothing, or something else, does not hold up the others.
 func TestAStranger(t *testing.T) {
-	testdevice.Long(t)
+	softtest.Long(t)
 	server := start(t, "server", "--port", "0", "--workers", "1", "--timeout", "3s")
 	port := server.says(`listening on .*:(\d+)`)
 	for _, says := range []string{"GET / HTTP/1.1\r\n\r\n", ""} {

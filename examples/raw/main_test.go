@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 func listen(t *testing.T) *oob.Listener {
@@ -21,7 +21,7 @@ func listen(t *testing.T) *oob.Listener {
 }
 
 func TestRoundTrips(t *testing.T) {
-	device := testdevice.Open(t).Name()
+	device := softtest.Open(t).Name()
 	listener := listen(t)
 	served := make(chan error, 1)
 	go func() { served <- serve(t.Context(), device, listener) }()
@@ -36,7 +36,7 @@ func TestRoundTrips(t *testing.T) {
 
 // TestPeerDies has a server that ends at each step.
 func TestPeerDies(t *testing.T) {
-	device := testdevice.Open(t).Name()
+	device := softtest.Open(t).Name()
 	for name, leave := range map[string]func(ctx context.Context, tcp *oob.Conn) error{
 		"at once": func(context.Context, *oob.Conn) error { return nil },
 		"after hello": func(ctx context.Context, tcp *oob.Conn) error {
@@ -84,7 +84,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 	listener := listen(t)
 	served := make(chan error, 1)
-	go func() { served <- serve(t.Context(), testdevice.Open(t).Name(), listener) }()
+	go func() { served <- serve(t.Context(), softtest.Open(t).Name(), listener) }()
 	_, err := measure(t.Context(), "nodevice", listener.Addr().String())
 	if !errors.Is(err, syscall.ENODEV) {
 		t.Errorf("the client ended with %v", err)

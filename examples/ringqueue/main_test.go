@@ -9,15 +9,15 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
 // transfer runs both ends and returns what arrived, and the errors of both ends.
 func transfer(t testing.TB, in io.Reader, out io.Writer) (consumed int64, produceErr, consumeErr error) {
 	ctx := testkit.Context(t)
-	dev := testdevice.Open(t)
+	dev := softtest.Open(t)
 	listener, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{Job: job})
 	if err != nil {
 		t.Fatal(err)

@@ -244,7 +244,7 @@ type IdleError struct {
 	Connecting bool // it was not connected yet
 }
 
-// MayComeBack is true: the client may do its job again, so what it has sent stays. See job.Lost.
+// MayComeBack is true: the client may do its job again, so what it has sent stays. See kit.Lost.
 func (*IdleError) MayComeBack() bool { return true }
 
 func (e *IdleError) Error() string {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
 )
 
 // of makes the entry of an errno of certain calls, which are separated by spaces.

@@ -5,7 +5,7 @@ package diagnosis
 import (
 	"syscall"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
 )
 
 const (

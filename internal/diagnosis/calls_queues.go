@@ -6,7 +6,7 @@ package diagnosis
 import (
 	"syscall"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
 )
 
 var queueCalls = []group{{"docs/glossary.md#cq", []Entry{

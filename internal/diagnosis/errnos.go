@@ -5,7 +5,7 @@ package diagnosis
 import (
 	"syscall"
 
-	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/diagnosis/errno"
 )
 
 const memlock = "raise the locked memory limit (ulimit -l unlimited, or LimitMEMLOCK= of the service)"

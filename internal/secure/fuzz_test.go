@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/secure/credentials"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 

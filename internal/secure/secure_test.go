@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/secure/credentials"
 )
 
 // TestOwnCertificate checks that an error about this end's certificate names no peer.

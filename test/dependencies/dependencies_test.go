@@ -47,7 +47,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s has %d bytes, want at most %d; %v", name, info.Size(), most, err)
 		}
 	}
-	lines, large := map[string]int{}, []string{"verbs", "softroce/internal/transport", "internal/verbstest", "internal/workbench"}
+	lines, large := map[string]int{}, []string{"verbs", "softroce/internal/transport", "verbs/verbstest", "cmd/internal/lab/workbench"}
 	for _, name := range goFiles(t) {
 		if dir := path.Dir(name); !strings.HasSuffix(name, "_test.go") && !slices.Contains(large, dir) {
 			lines[dir] += strings.Count(read(t, name), "\n")
@@ -112,7 +112,7 @@ func TestThreatsHaveTests(t *testing.T) {
 // whole process. Such tests fail on a slow or busy host. In simulated time (a function given to synctest.Test)
 // and in benchmarks everything is allowed. clocks lists the other exceptions.
 func TestTestsDoNotMeasure(t *testing.T) {
-	used, kit := map[string]bool{}, regexp.MustCompile(`_test\.go$|^internal/verbstest/`)
+	used, kit := map[string]bool{}, regexp.MustCompile(`_test\.go$|^verbs/verbstest/`)
 	for _, file := range goFiles(t) {
 		if !kit.MatchString(file) || strings.HasPrefix(file, "internal/testkit/") {
 			continue
@@ -201,20 +201,20 @@ var clocks = []string{
 	// What prints figures, and asserts none.
 	"examples/kvcache/main_test.go use", "examples/rnet-grpc/main_test.go TestSpeed", "rnet/speed_test.go measure",
 	"softroce/speed_test.go against", "softroce/internal/interop/speed_test.go ratio", "test/versus/ends_test.go round",
-	"test/cabi/soak_test.go TestSoak", "test/e2e/faults_test.go run",
-	"internal/verbstest/case.go execute", "internal/verbstest/case.go outcome",
+	"cmd/e2e/cabi/soak_test.go TestSoak", "cmd/e2e/faults_test.go run",
+	"verbs/verbstest/case.go execute", "verbs/verbstest/case.go outcome",
 	// What runs only in simulated time.
 	"internal/admission/admission_test.go", "internal/admission/connecting_test.go attack",
 	"softroce/rnet_test.go TestRnetSimulatedHours", "softroce/rnet_test.go TestRnetSimulatedCut", "softroce/rnet_test.go TestRnetSimulatedLinger",
 	// Times that are the input of what is tested: deadlines that pass, times of polls and receives.
-	"internal/ctxwatch/err_test.go TestErrIsTheEndAndItsCause", "rnet/astcp_test.go step", "rc/example_do_test.go ExampleInFlightError",
+	"internal/sync/ctxwatch/err_test.go TestErrIsTheEndAndItsCause", "rnet/astcp_test.go step", "rc/example_do_test.go ExampleInFlightError",
 	"softroce/await_test.go TestPollUntil", "softroce/export_test.go Open", "softroce/network_test.go", "softroce/load_test.go TestGather",
 	"softroce/load_test.go TestLookSpreads", "softroce/shards_linux_test.go TestSpreads", "softroce/spin_test.go pollNowAndThen",
 	// Limits of their own, of a minute or more, and examples of a limit.
-	"internal/doctor/mends_rxe_test.go sh", "internal/verbstest/case.go patient", "test/cabi/program_test.go status",
+	"cmd/internal/lab/doctor/mends_rxe_test.go sh", "verbs/verbstest/case.go patient", "cmd/e2e/cabi/program_test.go status",
 	"oob/example_test.go Example", "rc/example_server_test.go useCache", "verbs/example_queues_test.go ExampleCQ_Completions",
 	// Sizes in bytes, of large objects.
-	"internal/job/send/send_test.go TestReply", "internal/verbstest/leak.go held",
+	"cmd/internal/job/send/send_test.go TestReply", "verbs/verbstest/leak.go held",
 }
 
 // goFiles returns the module's files in Go, as paths from its root.

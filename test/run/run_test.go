@@ -68,11 +68,11 @@ no event
 // TestFlags: what another run of one test needs.
 func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"-race ./a ./b":                           "-race",
-		"-p 3 -tags cabi -run X -count=1 ./a":     "-tags cabi",
-		"-tags=lab -skip Y -timeout 30m -v ./a":   "-tags=lab -v",
-		"-race ./a -args -whole ./no-package":     "-race -args -whole ./no-package",
-		"-run=X -exec=./in-vm.sh ./test/e2e/ ./b": "-exec=./in-vm.sh",
+		"-race ./a ./b":                          "-race",
+		"-p 3 -tags cabi -run X -count=1 ./a":    "-tags cabi",
+		"-tags=lab -skip Y -timeout 30m -v ./a":  "-tags=lab -v",
+		"-race ./a -args -whole ./no-package":    "-race -args -whole ./no-package",
+		"-run=X -exec=./in-vm.sh ./cmd/e2e/ ./b": "-exec=./in-vm.sh",
 	} {
 		if got := flags(strings.Fields(args)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%s: %q, want %s", args, got, want)

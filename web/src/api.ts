@@ -1,5 +1,5 @@
 // The engine's interface: the types of what it takes and returns. API.md explains them.
-// internal/workbench/api_test.go compares the names with those of the Go code.
+// cmd/internal/lab/workbench/api_test.go compares the names with those of the Go code.
 
 export type Kind = "PD" | "MR" | "CQ" | "SRQ" | "QP" | "AH" | "MW";
 export type Host = "client" | "server";

@@ -1,5 +1,5 @@
 // Every mistake is made through the page, in English and in Chinese: the question comes first, and what
-// both ends see is what internal/mistake promises. The first one, with WHOLE=1 all, is played by the page.
+// both ends see is what cmd/internal/lab/mistake promises. The first one, with WHOLE=1 all, is played by the page.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

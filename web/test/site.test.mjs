@@ -16,7 +16,7 @@ const decoded = (text) => text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name) => e
 
 test('all links of the site lead somewhere', () => {
   const report = join(folder, 'report.html');
-  const data = join(root, 'internal/report/testdata');
+  const data = join(root, 'cmd/internal/view/report/testdata');
   execFileSync(join(root, 'out/test-web/rdma_lab'), ['report', '--output', report, join(data, 'write-read.jsonl'), join(data, 'client.pcap'), join(data, 'server.pcap')]);
   const site = join(folder, 'site');
   execFileSync('node', [join(root, 'web/site.mjs'), site, laboratory, report]);

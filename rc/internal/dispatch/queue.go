@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 

@@ -1,4 +1,4 @@
-// What a page is made of: the types of internal/report/report.go, and of a line of a record.
+// What a page is made of: the types of cmd/internal/view/report/report.go, and of a line of a record.
 export type End = 'client' | 'server';
 export const otherEnd = (end: End): End => (end === 'client' ? 'server' : 'client');
 

@@ -1,4 +1,4 @@
-// The events of a server's clients, as the server sends them (internal/report/live.go).
+// The events of a server's clients, as the server sends them (cmd/internal/view/report/live.go).
 import type { Capture, Data, Event, Packet } from './data';
 
 /** A client of the server. */

@@ -1,4 +1,4 @@
-// The texts of the lessons. web/API.md has the keys; internal/workbench has the goals and the solutions.
+// The texts of the lessons. web/API.md has the keys; cmd/internal/lab/workbench has the goals and the solutions.
 // A text per line, in JSON's quotes. `Code` stands between backticks, a blank line parts paragraphs.
 export const lessons = {
   // 1

@@ -1,4 +1,4 @@
-// The texts of the mistakes, from internal/mistake: go test ./internal/mistake -run TestWebTexts -update
+// The texts of the mistakes, from cmd/internal/lab/mistake: go test ./cmd/internal/lab/mistake -run TestWebTexts -update
 // writes this file.
 export const mistakes = {
   "mistakes.group.1": "The states of a queue pair",

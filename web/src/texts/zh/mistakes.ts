@@ -1,5 +1,5 @@
 // The texts of the mistakes in Chinese; zh/lessons.ts has the terms. en/mistakes.ts is written from
-// internal/mistake: when it changes, change this file by hand.
+// cmd/internal/lab/mistake: when it changes, change this file by hand.
 export const mistakes = {
   "mistakes.group.1": "队列对的状态",
   "mistake.missing-mask-bit.title": "转换到 INIT 时掩码缺少 PORT",

@@ -1,5 +1,5 @@
 // Causes and remedies of completion statuses and device events, in Chinese. The keys are the English
-// texts of internal/diagnosis. If an English text changes, TestQuotedTexts in internal/workbench fails.
+// texts of internal/diagnosis. If an English text changes, TestQuotedTexts in cmd/internal/lab/workbench fails.
 export const outcomes: Record<string, string> = {
   "the request succeeded; only now are the other fields of the completion valid": "请求成功；只有成功时，完成项的其他字段才有效",
   "do nothing: this is not an error": "什么都不用做：这不是错误",

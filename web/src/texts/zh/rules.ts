@@ -1,6 +1,6 @@
 // The rules of posts, what lessons and mistakes show, and what the bits of the mask mean, in Chinese. The keys
 // are the English texts; {1} stands for any text. If an English text changes, TestQuotedTexts in
-// internal/workbench fails.
+// cmd/internal/lab/workbench fails.
 export const rules: Record<string, string> = {
   "the queue pair is not in RTS yet": "队列对还没有到 RTS",
   "move the queue pair to RTS, where sends begin": "把队列对转到 RTS，从那里开始才能发送",

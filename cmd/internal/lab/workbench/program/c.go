@@ -1,0 +1,191 @@
+// Actions in C, with libibverbs.
+
+package program
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+type cWriter struct{}
+
+// v is the name of a host's object.
+func (cWriter) v(h *Host, name string) string { return h.Name + "_" + name }
+
+func (cWriter) comment(text string) string { return "/* " + text + " */" }
+
+func (cWriter) psn(h *Host, qp string) string { return h.Name + "_" + qp + "_psn" }
+
+func (cWriter) known(h *Host, qp string) string { return h.Name + "_knows_" + h.toldName(qp) }
+
+func (cWriter) knownMemory(h *Host, mr string) string { return h.Name + "_knows_" + mr + "_memory" }
+
+func (cWriter) state(name string) string { return "IBV_QPS_" + name }
+
+func (cWriter) access(names []string) string { return cFlags("IBV_ACCESS_", names) }
+
+func (cWriter) mtu(n int) string { return fmt.Sprintf("IBV_MTU_%d", n) }
+
+func (cWriter) boolean(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// cFlags joins names with a prefix.
+func cFlags(prefix string, names []string) string {
+	return flags(names, func(n string) string { return prefix + n })
+}
+
+// errnoC is the errno of a refusal.
+func errnoC(r *Result) string {
+	if r.Errno == "" {
+		return "0"
+	}
+	return r.Errno
+}
+
+func (c cWriter) made(l *lines, call, variable string, r *Result) {
+	l.check(fmt.Sprintf("made(%q, %s != NULL, %s);", call, variable, errnoC(r)))
+}
+
+func (c cWriter) returned(l *lines, h *Host, call string, r *Result) {
+	l.check(fmt.Sprintf("returned(%q, ret, %s);", h.Name+": "+call, errnoC(r)))
+}
+
+func (c cWriter) object(l *lines, h *Host, a *action.Action, r *Result) {
+	v := c.v(h, a.Name)
+	switch a.Do {
+	case "alloc_pd":
+		l.add(fmt.Sprintf("%s = ibv_alloc_pd(%s.context);", v, h.Name))
+	case "reg_mr":
+		l.check(fmt.Sprintf("%s_bytes = buffer(%d);", v, max(a.Length, 1)))
+		l.add(fmt.Sprintf("%s = ibv_reg_mr(%s, %s_bytes, %d, %s);", v, c.v(h, a.PD), v, a.Length, cFlags("IBV_ACCESS_", a.Access)))
+	case "create_cq":
+		l.add(fmt.Sprintf("%s = ibv_create_cq(%s.context, %d, NULL, NULL, 0);", v, h.Name, a.Depth))
+	case "create_srq":
+		l.add(fmt.Sprintf("%s = ibv_create_srq(%s, &(struct ibv_srq_init_attr){ .attr = { .max_wr = %d, .max_sge = %d } });", v, c.v(h, a.PD), a.MaxWR, a.MaxSGE))
+	case "create_qp":
+		c.createQP(l, h, a, v)
+	case "create_ah":
+		l.add(fmt.Sprintf("%s = ibv_create_ah(%s, &(struct ibv_ah_attr)%s);", v, c.v(h, a.PD), c.address(h, a.AV, a.Peer)))
+	case "alloc_mw":
+		l.add(fmt.Sprintf("%s = ibv_alloc_mw(%s, IBV_MW_TYPE_%s);", v, c.v(h, a.PD), a.Type))
+	}
+	call := map[string]string{"alloc_pd": "ibv_alloc_pd", "reg_mr": "ibv_reg_mr", "create_cq": "ibv_create_cq", "create_srq": "ibv_create_srq",
+		"create_qp": "ibv_create_qp", "create_ah": "ibv_create_ah", "alloc_mw": "ibv_alloc_mw"}[a.Do]
+	c.made(l, h.Name+": "+call, v, r)
+	if a.Do == "reg_mr" && r.Errno == "" {
+		l.check(fmt.Sprintf("%s_lkey = %s->lkey;", v, v))
+	}
+}
+
+func (c cWriter) createQP(l *lines, h *Host, a *action.Action, v string) {
+	srq := ""
+	if a.SRQ != "" {
+		srq = " .srq = " + c.v(h, a.SRQ) + ","
+	}
+	l.add(fmt.Sprintf("%s = ibv_create_qp(%s, &(struct ibv_qp_init_attr){", v, c.v(h, a.PD)),
+		fmt.Sprintf("    .qp_type = IBV_QPT_%s, .send_cq = %s, .recv_cq = %s,%s .sq_sig_all = %s,", a.Type, c.v(h, a.SendCQ), c.v(h, a.RecvCQ), srq, c.boolean(a.SigAll)),
+		fmt.Sprintf("    .cap = { .max_send_wr = %d, .max_recv_wr = %d, .max_send_sge = %d, .max_recv_sge = %d, .max_inline_data = %d } });",
+			a.Cap.SendWR, a.Cap.RecvWR, a.Cap.SendSGE, a.Cap.RecvSGE, a.Cap.Inline))
+}
+
+// address is an initializer of struct ibv_ah_attr.
+func (c cWriter) address(h *Host, av *action.AV, peer string) string {
+	gid := fmt.Sprintf("gid_of(%q)", av.GID)
+	if av.FromPeer() {
+		gid = c.known(h, peer) + ".gid"
+	}
+	index, port, hops := path(av, h.Name+".gid_index")
+	return fmt.Sprintf("{ .is_global = %s, .port_num = %s, .dlid = %s.lid, .grh = { .dgid = %s, .sgid_index = %s, .hop_limit = %d, .traffic_class = %d, .flow_label = %d } }",
+		c.boolean(!av.Local), port, h.Peer, gid, index, hops, av.TrafficClass, av.FlowLabel)
+}
+
+func (c cWriter) closing(l *lines, h *Host, a *action.Action, o *Object, r *Result) {
+	l.add(fmt.Sprintf("ret = %s(%s);", o.Verb, c.v(h, a.Name)))
+	c.returned(l, h, o.Verb, r)
+}
+
+func (c cWriter) modify(l *lines, h *Host, a *action.Action, r *Result) {
+	l.add("attr = (struct ibv_qp_attr){")
+	for _, bit := range (action.AllBits & codedBits).Bits() {
+		if raw, ok := a.Attr[bit.Name()]; ok {
+			l.add(fmt.Sprintf("    .%s = %s,", action.Fields[bit], value(c, h, a, bit, raw)))
+		}
+	}
+	l.add("};", fmt.Sprintf("ret = ibv_modify_qp(%s, &attr, %s);", c.v(h, a.Name), cFlags("IBV_QP_", a.Mask)))
+	c.returned(l, h, "ibv_modify_qp", r)
+}
+
+func (c cWriter) query(l *lines, h *Host, a *action.Action) {
+	l.add(fmt.Sprintf("ret = ibv_query_qp(%s, &attr, IBV_QP_STATE, &init);", c.v(h, a.Name)))
+	c.returned(l, h, "ibv_query_qp", &Result{})
+}
+
+func (c cWriter) modifySRQ(l *lines, h *Host, a *action.Action, r *Result) {
+	mask, limit := srqChange(a)
+	l.add(fmt.Sprintf("ret = ibv_modify_srq(%s, &(struct ibv_srq_attr){ .max_wr = %d, .srq_limit = %d }, %s);", c.v(h, a.Name), a.MaxWR, limit, cFlags("IBV_SRQ_", mask)))
+	c.returned(l, h, "ibv_modify_srq", r)
+}
+
+func (c cWriter) exchange(l *lines, h *Host, a *action.Action) {
+	l.add(c.comment(fmt.Sprintf("over TCP, the %s tells the %s:", h.Name, h.Peer)))
+	if a.Name != "" {
+		v := c.v(h, a.Name)
+		t := h.told(a.Name)
+		l.check(fmt.Sprintf("%s_psn = %#x;", v, t.PSN))
+		l.add(fmt.Sprintf("%s_knows_%s = (struct endpoint){ .qpn = %s->qp_num, .psn = %#x, .qkey = %#x, .gid = %s.gid, .mtu = %s.mtu };",
+			h.Peer, a.Name, v, t.PSN, t.QKey, h.Name, h.Name))
+	}
+	if a.MR == "" {
+		return
+	}
+	o := h.open(a.MR)
+	if o == nil {
+		return
+	}
+	v := c.v(h, a.MR)
+	key, addr := v+"->rkey", fmt.Sprintf("(uintptr_t)%s_bytes", v)
+	switch {
+	case o.Kind == "MW" && o.Bound != nil:
+		addr = fmt.Sprintf("(uintptr_t)%s_bytes%s", c.v(h, o.Bound.MR), plus(o.Bound.Offset, fmt.Sprint(o.Bound.Offset)))
+		if contains(o.Bound.Access, "ZERO_BASED") {
+			addr = "0"
+		}
+	case o.Kind == "MW" || o.ZeroBased:
+		addr = "0"
+	}
+	if a.LKey {
+		key = v + "->lkey"
+	}
+	l.add(fmt.Sprintf("%s_knows_%s_memory = (struct memory){ .addr = %s, .rkey = %s };", h.Peer, a.MR, addr, key))
+}
+
+// cString quotes bytes for C, each as three octal digits if it is not a plain letter.
+func cString(b []byte) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, x := range b {
+		if x >= ' ' && x < 0x7f && x != '"' && x != '\\' && x != '?' {
+			out.WriteByte(x)
+		} else {
+			fmt.Fprintf(&out, `\%03o`, x)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}
+
+func (c cWriter) write(l *lines, h *Host, a *action.Action) {
+	b, _ := a.Bytes() // the session has read them
+	l.add(fmt.Sprintf("memcpy(%s_bytes%s, %s, %d);", c.v(h, a.Name), plus(a.Offset, fmt.Sprint(a.Offset)), cString(b), len(b)))
+}
+
+func (c cWriter) await(h *Host, name string, state qpstate.State) string {
+	return fmt.Sprintf("await_state(%q, %s, %s);", h.Name+": "+name, c.v(h, name), c.state(state.Name()))
+}

@@ -1,0 +1,204 @@
+// Package program writes the actions of a session in C and in Go: the call that does the same, for
+// the page, and whole programs, which also check each result. c*.go and golang*.go have the two
+// languages, values.go what they share, whole.go the programs.
+package program
+
+import (
+	"strings"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// Language is a language.
+type Language int
+
+// The languages.
+const (
+	C Language = iota
+	Go
+)
+
+// Languages are both.
+var Languages = [...]Language{C, Go}
+
+// Host is a host after an action, as far as its code depends on it.
+type Host struct {
+	Name, Peer string     // "client" and "server"
+	Objects    []Object   // in the order of their making, also the closed ones
+	Knows      []Endpoint // what the peer has told, the newest last
+	Told       []Endpoint // what the peer knows of this host
+}
+
+// Object is an object of a host.
+type Object struct {
+	Name, Kind string // Kind is "PD", "MR" …
+	Verb       string // that destroys it
+	Closed     bool
+	ZeroBased  bool         // of a region: its addresses count from 0
+	Length     int          // of a region
+	Bound      *action.Bind // of a window: its last bind; nil: none
+}
+
+// Endpoint is what one end has told about a queue pair.
+type Endpoint struct {
+	Name      string
+	PSN, QKey uint32
+}
+
+// Result is what an action did.
+type Result struct {
+	Errno       string // "" if it was not refused
+	Accepted    int
+	Completions []Completion
+}
+
+// Completion is a completion that was polled.
+type Completion struct {
+	ID     uint64
+	Status string // "SUCCESS" …
+	Number uint32
+}
+
+// Text is code, line by line.
+type Text struct {
+	Show    []string // for the page
+	Program []string // for a program: the same, and the checks of the results
+}
+
+// open returns an open object, or nil.
+func (h *Host) open(name string) *Object {
+	for i := range h.Objects {
+		if o := &h.Objects[i]; o.Name == name && !o.Closed {
+			return o
+		}
+	}
+	return nil
+}
+
+// region returns the newest region of a name, open or not, or nil.
+func (h *Host) region(name string) *Object {
+	for i := len(h.Objects) - 1; i >= 0; i-- {
+		if o := &h.Objects[i]; o.Name == name && o.Kind == "MR" {
+			return o
+		}
+	}
+	return nil
+}
+
+// toldName returns the name of the peer's queue pair that a name stands for; "" is the last told.
+func (h *Host) toldName(name string) string {
+	if n := len(h.Knows); name == "" && n > 0 {
+		return h.Knows[n-1].Name
+	}
+	return name
+}
+
+// told returns what the peer knows of a queue pair of this host.
+func (h *Host) told(name string) (found Endpoint) {
+	for _, e := range h.Told {
+		if e.Name == name {
+			found = e
+		}
+	}
+	return found
+}
+
+// lines collects the code of one action in one language.
+type lines struct {
+	show []string
+	all  []string
+}
+
+// add appends lines that the page shows.
+func (l *lines) add(text ...string) { l.show, l.all = append(l.show, text...), append(l.all, text...) }
+
+// check appends lines for the program alone.
+func (l *lines) check(text ...string) { l.all = append(l.all, text...) }
+
+// writer writes actions in one language.
+type writer interface {
+	words
+	comment(text string) string
+	object(l *lines, h *Host, a *action.Action, r *Result)
+	closing(l *lines, h *Host, a *action.Action, o *Object, r *Result)
+	modify(l *lines, h *Host, a *action.Action, r *Result)
+	query(l *lines, h *Host, a *action.Action)
+	modifySRQ(l *lines, h *Host, a *action.Action, r *Result)
+	exchange(l *lines, h *Host, a *action.Action)
+	write(l *lines, h *Host, a *action.Action)
+	postSend(l *lines, h *Host, a *action.Action, r *Result)
+	postRecv(l *lines, h *Host, a *action.Action, r *Result)
+	bindMW(l *lines, h *Host, a *action.Action, r *Result)
+	poll(l *lines, h *Host, a *action.Action, r *Result)
+	arm(l *lines, h *Host, a *action.Action, r *Result)
+	await(h *Host, name string, state qpstate.State) string
+	variables(s *Session) string      // declares all variables of a program
+	closed(h *Host, o *Object) string // closes an object at the end of a program
+}
+
+var writers = [...]writer{C: cWriter{}, Go: goWriter{}}
+
+// Write writes an action of a host.
+func Write(in Language, h *Host, a *action.Action, r *Result) Text {
+	var l lines
+	w := writers[in]
+	switch a.Do {
+	case "close":
+		for i := range h.Objects {
+			if o := &h.Objects[i]; o.Name == a.Name {
+				l = lines{}
+				w.closing(&l, h, a, o, r)
+			}
+		}
+	case "modify_qp":
+		w.modify(&l, h, a, r)
+	case "query_qp":
+		w.query(&l, h, a)
+	case "modify_srq":
+		w.modifySRQ(&l, h, a, r)
+	case "exchange":
+		w.exchange(&l, h, a)
+	case "write":
+		w.write(&l, h, a)
+	case "post_send":
+		w.postSend(&l, h, a, r)
+	case "post_recv":
+		w.postRecv(&l, h, a, r)
+	case "bind_mw":
+		w.bindMW(&l, h, a, r)
+	case "poll_cq":
+		w.poll(&l, h, a, r)
+	case "arm_cq":
+		w.arm(&l, h, a, r)
+	default:
+		w.object(&l, h, a, r)
+	}
+	return Text{l.show, l.all}
+}
+
+// Wire writes an action on the clock or the wire: a comment.
+func Wire(in Language, do string) Text {
+	text := []string{writers[in].comment(wireText[do])}
+	return Text{text, text}
+}
+
+// Await writes the wait for a state to which the device itself moves a queue pair.
+func Await(in Language, h *Host, qp string, state qpstate.State) string {
+	return writers[in].await(h, qp, state)
+}
+
+// wireText says what a program does instead of an action on the wire.
+var wireText = map[string]string{
+	"step":      "time passes: the devices and the network work by themselves",
+	"run":       "time passes: the devices and the network work by themselves",
+	"drop":      "the laboratory loses a packet here; a program cannot",
+	"duplicate": "the laboratory duplicates a packet here; a program cannot",
+	"delay":     "the laboratory delays a packet here; a program cannot",
+	"reorder":   "the laboratory reorders packets here; a program cannot",
+	"corrupt":   "the laboratory damages a packet here; a program cannot",
+	"deliver":   "the laboratory delivers a packet before its time here; a program cannot",
+}
+
+// tampers reports whether an action does what no program can.
+func tampers(do string) bool { return strings.HasSuffix(wireText[do], "cannot") }

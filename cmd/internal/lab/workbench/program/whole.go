@@ -1,0 +1,191 @@
+// Whole programs. A program has both ends, makes the calls of a session on any device, and compares
+// each result with the laboratory's. Time and the wire are real there: what the user did to packets
+// is a comment.
+
+package program
+
+import (
+	_ "embed" // the parts of the programs that do not change
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
+)
+
+var (
+	//go:embed head.c.txt
+	headC string
+	//go:embed head.go.txt
+	headGo string
+	//go:embed tail.c.txt
+	tailC string
+	//go:embed tail.go.txt
+	tailGo string
+)
+
+// Session is what a program does.
+type Session struct {
+	Hosts   []*Host // after the last action
+	Actions []action.Action
+	Code    [][]string // the lines of each action
+	Final   []string   // the lines after the last action
+}
+
+// tampered reports whether the user has done to packets what no program can do.
+func (s *Session) tampered() bool {
+	return slices.ContainsFunc(s.Actions, func(a action.Action) bool { return tampers(a.Do) })
+}
+
+// Makes are the kinds of objects by the actions that make them.
+var Makes = map[string]string{"alloc_pd": "PD", "reg_mr": "MR", "create_cq": "CQ", "create_srq": "SRQ", "create_qp": "QP", "create_ah": "AH", "alloc_mw": "MW"}
+
+// variables calls declare once for each variable of a program: objects, and what was told.
+func (s *Session) variables(declare func(kind, host, name string)) {
+	seen := map[string]bool{}
+	once := func(kind, host, name string) {
+		if key := kind + " " + host + " " + name; name != "" && !seen[key] {
+			seen[key] = true
+			declare(kind, host, name)
+		}
+	}
+	for i := range s.Actions {
+		a := &s.Actions[i]
+		if kind, ok := Makes[a.Do]; ok {
+			once(kind, a.Host, a.Name)
+		}
+		for _, h := range s.Hosts {
+			if a.Do == "exchange" && h.Name == a.Host {
+				once("endpoint", h.Peer, a.Name)
+				once("memory", h.Peer, a.MR)
+			}
+		}
+	}
+}
+
+// atEnd calls each for the objects that are open at the end, children first.
+func (s *Session) atEnd(each func(h *Host, o *Object)) {
+	for _, kind := range []string{"QP", "SRQ", "AH", "MW", "MR", "CQ", "PD"} {
+		for _, h := range s.Hosts {
+			for i := range h.Objects {
+				if o := &h.Objects[i]; o.Kind == kind && !o.Closed {
+					each(h, o)
+				}
+			}
+		}
+	}
+}
+
+// frame is the code of a program around the calls of a session.
+type frame struct {
+	top     string // with a place for about
+	head    string // declarations and functions
+	session string // the first line of the session
+	indent  string
+	tail    string // the session's end, and main without its last lines
+	exact   string // main's last lines: the results must be those of the laboratory
+	changed string // the same if the user changed packets: the results may differ
+}
+
+var frames = [...]frame{
+	C: {
+		top:     "/* %s\n *\n *     cc -o session session.c -libverbs && ./session [DEVICE]\n */\n",
+		head:    headC,
+		session: "\nvoid session(void)\n{\n",
+		indent:  "    ",
+		tail:    tailC,
+		exact:   "    printf(\"%d results differ from the laboratory's\\n\", differences);\n    return differences != 0;\n}\n",
+		changed: "    printf(\"%d results differ from the laboratory's, where the user changed packets\\n\", differences);\n    return 0;\n}\n",
+	},
+	Go: {
+		top:     "// %s\n//\n//\tgo run session.go [DEVICE]\npackage main\n\n",
+		head:    headGo,
+		session: "\nfunc session() {\n",
+		indent:  "\t",
+		tail:    tailGo,
+		exact:   "\tfmt.Println(differences, \"results differ from the laboratory's\")\n\tif differences != 0 {\n\t\tos.Exit(1)\n\t}\n}\n",
+		changed: "\tfmt.Println(differences, \"results differ from the laboratory's, where the user changed packets\")\n}\n",
+	},
+}
+
+const about = "A session of the rawverbs laboratory as a program. Both ends are in it and use one device."
+
+// Write returns the program.
+func (s *Session) Write(in Language) string {
+	var b strings.Builder
+	w, frame := writers[in], &frames[in]
+	fmt.Fprintf(&b, frame.top, about)
+	b.WriteString(frame.head)
+	b.WriteString("\n")
+	b.WriteString(w.variables(s))
+	b.WriteString(frame.session)
+	line := func(text string) { b.WriteString(frame.indent + text + "\n") }
+	for i := range s.Actions {
+		line(w.comment(fmt.Sprintf("%d: %s", i, s.Actions[i].Title())))
+		for _, text := range s.Code[i] {
+			line(text)
+		}
+	}
+	for _, text := range s.Final {
+		line(text)
+	}
+	line(w.comment("the end"))
+	s.atEnd(func(h *Host, o *Object) { line(w.closed(h, o)) })
+	b.WriteString(frame.tail)
+	if s.tampered() {
+		b.WriteString(frame.changed)
+	} else {
+		b.WriteString(frame.exact)
+	}
+	return b.String()
+}
+
+func (cWriter) variables(s *Session) string {
+	var b strings.Builder
+	s.variables(func(kind, host, name string) {
+		v := host + "_" + name
+		switch kind {
+		case "endpoint":
+			fmt.Fprintf(&b, "struct endpoint %s_knows_%s;\n", host, name)
+		case "memory":
+			fmt.Fprintf(&b, "struct memory %s_knows_%s_memory;\n", host, name)
+		case "MR":
+			fmt.Fprintf(&b, "struct ibv_mr *%s;\nunsigned char *%s_bytes;\nuint32_t %s_lkey;\n", v, v, v)
+		case "QP":
+			fmt.Fprintf(&b, "struct ibv_qp *%s;\nuint32_t %s_psn;\n", v, v)
+		default:
+			fmt.Fprintf(&b, "struct ibv_%s *%s;\n", strings.ToLower(kind), v)
+		}
+	})
+	return b.String()
+}
+
+func (goWriter) variables(s *Session) string {
+	var b strings.Builder
+	b.WriteString("var (\n")
+	s.variables(func(kind, host, name string) {
+		v := host + title(name)
+		switch kind {
+		case "endpoint":
+			fmt.Fprintf(&b, "\t%sKnows%s endpoint\n", host, title(name))
+		case "memory":
+			fmt.Fprintf(&b, "\t%sKnows%sMemory memory\n", host, title(name))
+		case "MR":
+			fmt.Fprintf(&b, "\t%s *verbs.MR\n\t%sLKey uint32\n", v, v)
+		case "QP":
+			fmt.Fprintf(&b, "\t%s *verbs.QP\n\t%sPSN uint32\n", v, v)
+		default:
+			fmt.Fprintf(&b, "\t%s *verbs.%s\n", v, kind)
+		}
+	})
+	b.WriteString(")\n")
+	return b.String()
+}
+
+func (c cWriter) closed(h *Host, o *Object) string {
+	return fmt.Sprintf("returned(%q, %s(%s), 0);", h.Name+": "+o.Verb, o.Verb, c.v(h, o.Name))
+}
+
+func (g goWriter) closed(h *Host, o *Object) string {
+	return fmt.Sprintf("returned(%q, %s.Close(), nil)", h.Name+": "+o.Verb, g.v(h, o.Name))
+}

@@ -1,0 +1,231 @@
+package workbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
+)
+
+// entry is a line of a file of texts: a key and a text, both in JSON's quotes.
+var entry = regexp.MustCompile(`(?m)^  ("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$`)
+
+// texts reads a file of the page's texts.
+func texts(t *testing.T, language, file string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "web", "src", "texts", language, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, m := range entry.FindAllSubmatch(content, -1) {
+		var key, text string
+		for i, to := range []*string{&key, &text} {
+			if err := json.Unmarshal(m[i+1], to); err != nil {
+				t.Fatalf("%s/%s: %s: %v", language, file, m[i+1], err)
+			}
+		}
+		if _, twice := found[key]; twice {
+			t.Errorf("%s/%s has %s twice", language, file, key)
+		}
+		found[key] = text
+	}
+	return found
+}
+
+// TestTexts compares the keys of the page's texts with the lessons and the mistakes: each key has a
+// text in each language, and each text has a key.
+func TestTexts(t *testing.T) {
+	var lessonKeys, mistakeKeys []string
+	for _, l := range lessons() {
+		of := func(part string) { lessonKeys = append(lessonKeys, "lesson."+l.ID+"."+part) }
+		of("title")
+		of("intro")
+		for _, g := range l.Goals {
+			of("goal." + g.Key)
+			of("hint." + g.Key)
+		}
+		of("question")
+		for n := range l.Answers {
+			of(fmt.Sprintf("answer.%d", n+1))
+		}
+		of("why")
+	}
+	for _, m := range mistakeViews() {
+		for _, part := range []string{"title", "setting", "question", "why", "remedy"} {
+			mistakeKeys = append(mistakeKeys, "mistake."+m.Name+"."+part)
+		}
+	}
+	folders, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "web", "src", "texts", "*", "lessons.ts"))
+	if err != nil || len(folders) < 2 {
+		t.Fatalf("%d languages: %v", len(folders), err)
+	}
+	for _, folder := range folders {
+		language := filepath.Base(filepath.Dir(folder))
+		for file, keys := range map[string][]string{"lessons.ts": lessonKeys, "mistakes.ts": mistakeKeys} {
+			found := texts(t, language, file)
+			for _, key := range keys {
+				if found[key] == "" {
+					t.Errorf("%s/%s has no text for %s", language, file, key)
+				}
+			}
+			for key := range found {
+				if !slices.Contains(keys, key) && !group.MatchString(key) {
+					t.Errorf("%s/%s has a text for %s, which is nothing", language, file, key)
+				}
+			}
+			for key, text := range texts(t, "en", file) {
+				if want, got := fixed(text), fixed(found[key]); !slices.Equal(want, got) {
+					t.Errorf("%s/%s, %s: the names are %v, in English %v", language, file, key, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestOutcomeTexts shows that the page has words for each outcome of a packet: its picture has no counter's name.
+func TestOutcomeTexts(t *testing.T) {
+	for _, language := range []string{"en", "zh"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "web", "src", "texts", language, "ui.ts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, outcome := range AllTables().Outcomes {
+			if !strings.Contains(string(content), "  'ui.outcome."+outcome+"': '") {
+				t.Errorf("%s/ui.ts has no words for the outcome %s", language, outcome)
+			}
+		}
+	}
+}
+
+// name is what no translation changes: code, numbers in hexadecimal, C's names and paragraphs.
+var name = regexp.MustCompile("`[^`]+`|0x[0-9a-f]+|\\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\\b|\n\n")
+
+// fixed returns the names in a text, each once, sorted.
+func fixed(text string) []string {
+	found := name.FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// group is the key of a group of mistakes.
+var group = regexp.MustCompile(`^mistakes\.group\.[1-5]$`)
+
+// TestQuotedTexts compares the translations of texts from Go with these texts: the causes and remedies of
+// statuses, events and posts, the meanings of bits, and what lessons and mistakes show. Each text has a
+// translation, and each translation belongs to a text. {1} in a key stands for any text.
+func TestQuotedTexts(t *testing.T) {
+	var outcomes, rules []string
+	for _, e := range diagnosis.Entries() {
+		switch cause, remedy := diagnosis.Plain(e.Cause), diagnosis.Plain(e.Remedy); {
+		case e.Kind == diagnosis.Status, e.Kind == diagnosis.Event:
+			outcomes = append(outcomes, cause, remedy)
+		case e.Kind == diagnosis.Symptom && e.Section == "": // a rule of posts
+			rules = append(rules, cause, remedy)
+		}
+	}
+	for _, bit := range AllTables().Bits {
+		rules = append(rules, bit.About)
+	}
+	wide := move("client", theQP, "RTR", rtrRC.changed(values{"RQ_PSN": 1 << 24}))
+	files := every()
+	files["a wide PSN"] = File{Actions: script(toldRC(), wide)}
+	for _, f := range files {
+		rules = append(rules, shown(t, f)...)
+	}
+	if len(outcomes) < 80 || len(rules) < 80 {
+		t.Fatalf("only %d and %d texts", len(outcomes), len(rules))
+	}
+	folders, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "web", "src", "texts", "*", "outcomes.ts"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("%d languages: %v", len(folders), err)
+	}
+	for _, folder := range folders {
+		language := filepath.Base(filepath.Dir(folder))
+		for file, wanted := range map[string][]string{"outcomes.ts": outcomes, "rules.ts": rules} {
+			compareQuoted(t, language, file, wanted)
+		}
+	}
+}
+
+// compareQuoted compares a file of translations with the texts that need one.
+func compareQuoted(t *testing.T, language, file string, wanted []string) {
+	t.Helper()
+	found := texts(t, language, file)
+	used := map[string]bool{}
+	for _, text := range wanted {
+		translated := false
+		for key := range found {
+			before, after, open := strings.Cut(key, "{1}")
+			if key == text || open && strings.HasPrefix(text, before) && strings.HasSuffix(text, after) {
+				used[key], translated = true, true
+			}
+		}
+		if !translated {
+			t.Errorf("%s/%s has no translation of %q", language, file, text)
+		}
+	}
+	for key, text := range found {
+		if !used[key] {
+			t.Errorf("%s/%s translates %q, which is no text of Go", language, file, key)
+		}
+		if want, got := fixed(key), fixed(text); !slices.Equal(want, got) {
+			t.Errorf("%s/%s, %q: the names are %v, in English %v", language, file, key, got, want)
+		}
+	}
+}
+
+// shown returns the notes, causes and hints that a session shows. The bits of a mask have texts of the page.
+func shown(t *testing.T, f File) (all []string) {
+	t.Helper()
+	for _, r := range played(t, f.Setup, f.Actions).results {
+		all = append(all, r.Note)
+		if r.Refused != nil && r.Refused.Transition == nil {
+			all = append(all, r.Refused.Cause, r.Refused.Hint)
+		}
+	}
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
+}
+
+// TestFacts looks for sentences that the page's texts had wrong, and for what they say now.
+func TestFacts(t *testing.T) {
+	for language, facts := range map[string]struct{ wrong, right []string }{
+		"en": {
+			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS"},
+			right: []string{"SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number"},
+		},
+		"zh": {
+			wrong: []string{"队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS"},
+			right: []string{"队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数"},
+		},
+	} {
+		files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "web", "src", "texts", language, "*.ts"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files: %v", language, len(files), err)
+		}
+		var all strings.Builder
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(content)
+		}
+		for _, text := range facts.wrong {
+			if strings.Contains(all.String(), text) {
+				t.Errorf("%s says %q", language, text)
+			}
+		}
+		for _, text := range facts.right {
+			if !strings.Contains(all.String(), text) {
+				t.Errorf("%s does not say %q", language, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
+	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/testkit"
+)
+
+// TestManyQueuePairs checks that the time for a record grows with its queue pairs, and not with their square: 60,000
+// took minutes.
+func TestManyQueuePairs(t *testing.T) {
+	const pairs = 60_000
+	address := netip.MustParseAddr("10.0.0.1")
+	record := &trace.Record{}
+	add := func(kind event.Kind, qpn uint32, attrs ...slog.Attr) {
+		record.Events = append(record.Events, trace.Event{
+			Time: time.Unix(int64(len(record.Events)), 0), End: trace.EndClient, Event: kind.Name(), Verb: kind.Verb(), Message: "post SEND",
+			Attrs: append(attrs, slog.String("qpn", hex24(qpn))),
+		})
+	}
+	for n := range uint32(pairs) {
+		add(event.PeerTuple, n, slog.String("side", "local"), slog.String("gid", address.String()), slog.Int("mtu", 1024))
+		add(event.PeerTuple, n, slog.String("side", "remote"), slog.String("gid", "10.0.0.2"))
+		add(event.SendPosted, n, slog.String("wr_id", "1"))
+		add(event.WRCompleted, n, slog.String("wr_id", "1"), slog.String("opcode", "IBV_WC_SEND"))
+	}
+	made := make(chan *Report, 1)
+	go func() {
+		r := New(record)
+		for n := range uint32(pairs) {
+			if e := r.receiver(address, n); e == nil || e.end != trace.EndClient || e.peer == nil {
+				t.Errorf("queue pair %d: %+v", n, e)
+				break
+			}
+		}
+		if done := len(r.completions()); done != pairs {
+			t.Errorf("%d requests have completed", done)
+		}
+		made <- r
+	}()
+	if r := testkit.Receive(t, made, "report of many queue pairs"); len(r.endpoints.all) != 2*pairs || len(r.endpoints.all[0].requests) != 1 {
+		t.Errorf("%d queue pairs", len(r.endpoints.all))
+	}
+}

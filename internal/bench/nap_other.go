@@ -1,8 +1,0 @@
-//go:build !linux
-
-// The sleep of nap_linux.go on systems whose kernel has no software RDMA device.
-
-package bench
-
-// nap is never called: Queues.KernelWorks is true only on Linux.
-func nap() {}
