@@ -1,5 +1,6 @@
 // Package dissect reads captured RoCEv2 packets: what each one is, and every header field of it.
-// softroce.Capture gives such packets, and so does a capture of a network interface.
+// softroce.Capture gives such packets, and so does a capture of a network interface. It is for programs that
+// show packets to a person.
 package dissect
 
 import (

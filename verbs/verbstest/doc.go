@@ -1,6 +1,7 @@
 // Package verbstest is the conformance table: cases of what a device must do, which run on
 // every device. The devices are the software device, rdma_rxe in the virtual machine, and
-// hardware. Each case is client and server in one process.
+// hardware. Each case is client and server in one process. It is for whoever writes a provider,
+// as testing/fstest is for whoever writes a file system.
 //
 //	verbstest.Run(t, "soft0", verbstest.Quirks(t, "soft0"))
 //

@@ -1,6 +1,6 @@
 // Package kit defines what a job is and has the pieces that several jobs share. Each job has a
-// folder of its own here, with its flags, both its sides and its tests; package run has the
-// list of jobs. This package imports no job.
+// folder of its own beside this one, with its flags, both its sides and its tests; package run
+// has the list of jobs. This package imports no job.
 package kit
 
 import (
