@@ -9,7 +9,7 @@
 int in_use(const char *call, const char *object, unsigned users)
 {
 	if (getenv("RAWVERBS_EXPLAIN"))
-		fprintf(stderr, "rawverbs: %s: the %s is used by %u other object%s: EBUSY (16, device or resource busy); try: destroying those first\n",
+		fprintf(stderr, "rawverbs: %s: the %s is used by %u other object%s: EBUSY (16, device or resource busy); try: destroy those first\n",
 			call, object, users, users == 1 ? "" : "s");
 	return failed(EBUSY);
 }

@@ -17,8 +17,8 @@ func TestExplain(t *testing.T) {
 		{"mask", "Invalid argument", "ibv_modify_qp on soft0", "RC RESET→INIT: missing PORT (the device's port the QP is bound to); try: add PORT to the mask"},
 		{"state", "Invalid argument", "ibv_modify_qp on soft0", "RC RESET→RTS: no such transition; from RESET a queue pair can go to RESET, INIT"},
 		{"early-send", "Invalid argument", "ibv_post_send on QP ", "the queue pair is in RESET; try: move the queue pair to RTS, where sends begin"},
-		{"busy", "Device or resource busy", "ibv_dealloc_pd: ", "the PD is used by 1 other object: EBUSY (16, device or resource busy); try: destroying those first"},
-		{"access", "Invalid argument", "ibv_reg_mr on soft0", "try: LOCAL_WRITE together with REMOTE_WRITE"},
+		{"busy", "Device or resource busy", "ibv_dealloc_pd: ", "the PD is used by 1 other object: EBUSY (16, device or resource busy); try: destroy those first"},
+		{"access", "Invalid argument", "ibv_reg_mr on soft0", "try: give LOCAL_WRITE together with REMOTE_WRITE"},
 	} {
 		quiet := onSoft(t, mistake, c.name)
 		quiet.succeeds()
