@@ -176,9 +176,12 @@ func (w *World) arrive(p *Packet) {
 	}
 	before := to.counters()
 	var q *qp
+	var was transport.QPView
+	var check string
 	if found := to.engine.QP((*packet.BTH)(data).DestQPN()); found != nil {
 		q = found.User.(*qp)
 		q.cause = p.ID
+		was, check = q.Inspect(), q.failedCheck(p)
 	}
 	to.engine.Receive(w.now, []transport.Datagram{{Data: data, Src: w.devices[p.From].addr, Dst: to.addr, TOS: p.Frame[1], TTL: p.Frame[8]}})
 	after := to.counters()
@@ -187,12 +190,45 @@ func (w *World) arrive(p *Packet) {
 			p.Outcome = name
 		}
 	}
+	p.Check = p.failed(was, check, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
 	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
 		q.again = Repeat{Kind: AfterGap, Packet: p.ID}
 		if parsed, err := packet.Parse(data); err == nil && parsed.AETH() != nil && parsed.AETH().Syndrome().Kind() == packet.KindNAK {
 			q.again.Kind = AfterNAK
 		}
 	}
+}
+
+// failedCheck returns the check of q's responder that a request fails.
+func (q *qp) failedCheck(p *Packet) string {
+	parsed, err := packet.Parse(p.Data())
+	if err != nil {
+		return ""
+	}
+	return q.FailedCheck(parsed)
+}
+
+// failed returns the check that a delivered packet has failed. was is the queue pair before, check the responder's
+// objection, and refused says that the packet has moved the queue pair to ERR.
+func (p *Packet) failed(was transport.QPView, check string, refused bool) string {
+	expected := fmt.Sprintf("0x%06x", uint32(was.Expected)&0xffffff)
+	switch p.Outcome {
+	case transport.Duplicates.String():
+		return "before " + expected + ": a duplicate"
+	case transport.SequenceNAKs.String():
+		return expected + " is expected first"
+	case transport.DropUnreliable.String():
+		return check
+	case transport.DropMismatch.String():
+		if parsed, err := packet.Parse(p.Data()); err == nil && parsed.DETH() != nil && parsed.DETH().QKey() != was.Attr.QKey {
+			return fmt.Sprintf("its Q_Key is not %#x", was.Attr.QKey)
+		}
+	case "":
+		if refused && p.IsRequest() {
+			return check
+		}
+	}
+	return ""
 }
 
 // telling reports whether a counter says something about one packet.

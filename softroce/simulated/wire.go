@@ -36,6 +36,7 @@ type Packet struct {
 	Flipped []int // the bits of Frame that Flip has inverted and not inverted back
 	Fate    Fate
 	Outcome string // after delivery: what the receiver's device made of it; see Outcomes
+	Check   string // after delivery: the check that it failed, in words; "": none, or the outcome says it
 }
 
 // HeaderBits is the length of the IP and UDP headers in front of the BTH.

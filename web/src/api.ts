@@ -339,6 +339,7 @@ export interface PacketView {
   imm?: Num;
   fate: "in flight" | "delivered" | "dropped" | "unrouted";
   outcome: string;
+  check?: string;
   copy_of?: number;
   flipped?: number[];
   why: WhyView;
@@ -419,6 +420,7 @@ export interface Completion {
   qp?: string;
   src_qpn?: number;
   text?: string;
+  check?: string;
 }
 
 export interface Refusal {

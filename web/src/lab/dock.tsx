@@ -65,6 +65,7 @@ function ResultPanel({ state }: { state: State }) {
   if (!action || !result) return <p class="empty">{t('ui.result.none')}</p>;
   const changes = changed(state);
   const failed = new Set((result.completions ?? []).map((wc) => wc.status).filter((status) => status !== 'SUCCESS'));
+  const checks = new Set((result.completions ?? []).flatMap((wc) => wc.check ?? []));
   return (
     <div class="result" data-test="result">
       <div class="result-said">
@@ -75,6 +76,7 @@ function ResultPanel({ state }: { state: State }) {
         {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
+        {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')} <strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
       </div>

@@ -6,6 +6,7 @@ import { Wire, type Mark, type Message } from '../common/wire';
 import { eventText, find, t } from '../texts';
 import { loadAll, type State } from './store';
 import { selectPacket } from './packet';
+import { noteText } from './refusal';
 
 const newest = 60; // packets that are drawn at first
 const longLabel = 28; // letters; behind a longer one there is no room for the PSN
@@ -73,12 +74,12 @@ function message(p: PacketView, name: string): Message {
     p.why.again ? find(`ui.again.${p.why.again}`) : '',
     p.copy_of !== undefined ? t('ui.packet.copy') : '',
     p.flipped?.length ? t('ui.packet.corrupted') : '',
-    p.outcome && find(`ui.outcome.${p.outcome}`),
+    p.check ? noteText(p.check) : p.outcome && find(`ui.outcome.${p.outcome}`),
   ];
   const label = `${name}${title(p)}`;
   const psn = hex(p.psn);
   const long = label.length > longLabel;
-  const detail = [long && psn, /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
+  const detail = [long && psn, !p.check && /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
   const lost = p.fate === 'dropped' || p.fate === 'unrouted';
   const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : p.outcome.startsWith('drop') || p.outcome.startsWith('bad') ? 'ignored' : 'delivered';
   return {

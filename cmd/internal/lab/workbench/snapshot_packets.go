@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"encoding/hex"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -23,8 +24,9 @@ type PacketView struct {
 	Bytes   int     `json:"bytes"`   // of payload
 	Carries string  `json:"carries"` // the AETH, the RETH …
 	Imm     *Num    `json:"imm,omitempty"`
-	Fate    string  `json:"fate"`    // "in flight", "delivered", "dropped" or "unrouted"
-	Outcome string  `json:"outcome"` // after delivery: "", or why it did not do its work
+	Fate    string  `json:"fate"`            // "in flight", "delivered", "dropped" or "unrouted"
+	Outcome string  `json:"outcome"`         // after delivery: "", or why it did not do its work
+	Check   string  `json:"check,omitempty"` // the check of the receiver that it failed, in words; of a NAK, what it refuses
 	CopyOf  int     `json:"copy_of,omitempty"`
 	Flipped []int   `json:"flipped,omitempty"`
 	Why     WhyView `json:"why"`
@@ -48,6 +50,7 @@ func (s *Session) packetView(p *simulated.Packet) PacketView {
 	v := PacketView{ID: p.ID, Action: s.sentBy[p.ID-1], From: p.From.String(), Sent: int64(p.Sent), Arrives: int64(p.Arrives), Opcode: p.Opcode(), PSN: p.PSN(), Request: p.IsRequest(),
 		Bytes: p.PayloadLen(), Carries: p.Carries(), Fate: string(p.Fate), Outcome: p.Outcome, CopyOf: p.CopyOf, Flipped: p.Flipped,
 		Why: WhyView{Kind: p.Why.Kind, Answers: p.Why.Answers, Again: p.Why.Again.Kind, Because: p.Why.Again.Packet, Text: p.Why.Text}}
+	v.Check = s.check(p)
 	if imm, has := p.Imm(); has {
 		n := Num(imm)
 		v.Imm = &n
@@ -60,6 +63,20 @@ func (s *Session) packetView(p *simulated.Packet) PacketView {
 		v.Why.WR, v.Why.Opcode, v.Why.Index, v.Why.Count = &id, opcodeName(p.Why.Opcode), p.Why.Index, p.Why.Count
 	}
 	return v
+}
+
+// check returns the check that a packet has failed, with the region's name. A NAK reports the check of its request.
+func (s *Session) check(p *simulated.Packet) string {
+	receiver, check := s.hosts[p.From.Peer()], p.Check
+	if p.Why.Kind == "nak" {
+		receiver, check = s.hosts[p.From], s.world.Packets()[p.Why.Answers-1].Check
+	}
+	for _, o := range receiver.objects {
+		if o.kind == "MR" && !o.closed {
+			check = strings.ReplaceAll(check, "the region of rkey "+hexText(o.mr.LKey()), "region "+o.name)
+		}
+	}
+	return check
 }
 
 // PacketDetail is all of a packet.

@@ -181,10 +181,14 @@ func compareQuoted(t *testing.T, language, file string, wanted []string) {
 	}
 }
 
-// shown returns the notes, causes and hints that a session shows. The bits of a mask have texts of the page.
+// shown returns the checks, notes, causes and hints that a session shows. The bits of a mask have texts of the page.
 func shown(t *testing.T, f File) (all []string) {
 	t.Helper()
-	for _, r := range played(t, f.Setup, f.Actions).results {
+	s := played(t, f.Setup, f.Actions)
+	for _, p := range s.world.Packets() {
+		all = append(all, s.check(p))
+	}
+	for _, r := range s.results {
 		all = append(all, r.Note)
 		if r.Refused != nil && r.Refused.Transition == nil {
 			all = append(all, r.Refused.Cause, r.Refused.Hint)

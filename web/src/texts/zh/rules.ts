@@ -74,6 +74,15 @@ export const rules: Record<string, string> = {
   "nothing has completed": "还没有完成项",
   "the device took the lower 24 bits: {1}": "设备只取了低 24 位：{1}",
 
+  // Checks that a packet fails
+  "no region has rkey {1}": "没有 rkey 为 {1} 的内存区域",
+  "outside of region {1}": "超出内存区域 {1}",
+  "region {1} lacks REMOTE_WRITE": "内存区域 {1} 没有 REMOTE_WRITE",
+  "MAX_DEST_RD_ATOMIC is 0": "MAX_DEST_RD_ATOMIC 是 0",
+  "its Q_Key is not {1}": "它的 Q_Key 不是 {1}",
+  "before {1}: a duplicate": "在 {1} 之前：重复的报文",
+  "{1} is expected first": "先要收到 {1}",
+
   // Bits of the mask
   "the state to move to": "要转到的状态",
   "the state the caller believes the QP is in": "调用者认为 QP 所处的状态",

@@ -1,0 +1,52 @@
+package workbench
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestChecks shows which check of the receiver a packet has failed, on the packet, on its NAK and on the completion.
+func TestChecks(t *testing.T) {
+	rights := func(access ...string) []Action {
+		return script(both(func(h string) []Action { return parents(h, bufSize) }), reg("server", "own", 64, access...), both(func(h string) []Action { return makeQP(h, theQP, "RC") }),
+			both(toInit), both(tell), one(&Action{Do: "exchange", Host: "server", MR: "own"}), both(toRTR), both(toRTS))
+	}
+	on := func(opcode, mr string, off int, n uint32) []Action {
+		return post(WR{ID: 1, Opcode: opcode, SGL: sge(0, n), Remote: &Remote{MR: mr, Offset: off}})
+	}
+	ready := connected(nil, nil)
+	readOnly := initRC.changed(values{"ACCESS_FLAGS": []string{"REMOTE_READ"}})
+	for _, test := range []struct {
+		name    string
+		actions []Action
+		packet  int
+		check   string
+	}{
+		{"right", script(rights("LOCAL_WRITE", "REMOTE_READ"), on("RDMA_WRITE", "own", 0, 8)), 1, "region own lacks REMOTE_WRITE"},
+		{"atomic", script(rights("LOCAL_WRITE", "REMOTE_WRITE"), on("ATOMIC_FETCH_AND_ADD", "own", 0, 8)), 1, "region own lacks REMOTE_ATOMIC"},
+		{"bounds", script(ready, on("RDMA_READ", theMR, bufSize-4, 8)), 1, "outside of region buf"},
+		{"key", script(ready, post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}})), 1, "no region has rkey 0x"},
+		{"queue pair", script(both(objects), toInit("client"), move("server", theQP, "INIT", readOnly), both(tell), both(toRTR), both(toRTS), on("RDMA_WRITE", theMR, 0, 8)), 1, "ACCESS_FLAGS lack REMOTE_WRITE"},
+		{"reads", script(both(objects), both(toInit), both(tell), toRTR("client"), move("server", theQP, "RTR", rtrRC.changed(values{"MAX_DEST_RD_ATOMIC": 0})), both(toRTS), on("RDMA_READ", theMR, 0, 8)), 1, "MAX_DEST_RD_ATOMIC is 0"},
+		{"duplicate", script(ready, recv("server", 1, 0, 64), send(1, 8), one(&Action{Do: "duplicate", Packet: 1})), 2, "before 0x000101: a duplicate"},
+		{"gap", script(ready, postRecv("server", theQP, WR{ID: 1, SGL: sge(0, 64)}, WR{ID: 2, SGL: sge(64, 64)}), send(1, 8), drop(1), send(2, 8)), 2, "0x000100 is expected first"},
+		{"served", script(ready, on("RDMA_WRITE", theMR, 0, 8)), 1, ""},
+	} {
+		s := played(t, Setup{}, script(test.actions, run, poll("client")))
+		for i, r := range s.results[:len(s.results)-1] {
+			if r.Refused != nil {
+				t.Fatalf("%s: action %d: %s", test.name, i, r.Refused.Text)
+			}
+		}
+		packets := s.Snapshot(0).Packets
+		if got := packets[test.packet-1].Check; !strings.HasPrefix(got, test.check) || test.check == "" && got != "" {
+			t.Errorf("%s: packet %d failed %q, want %q", test.name, test.packet, got, test.check)
+		}
+		for i := range packets {
+			refused := packets[i].Why.Kind == "nak" && strings.HasPrefix(packets[i].Carries, "NAK remote")
+			if done := s.results[len(s.results)-1].Completions; refused && (!strings.HasPrefix(packets[i].Check, test.check) || len(done) == 0 || done[0].Check != packets[i].Check) {
+				t.Errorf("%s: NAK %d says %q, the completions are %+v", test.name, i+1, packets[i].Check, done)
+			}
+		}
+	}
+}
