@@ -138,6 +138,27 @@ test('no arrow crosses a label', async (t) => {
   assert.deepEqual(crossed, []);
 });
 
+test('the poster has all states and moves, and prints on one page', async (t) => {
+  const page = await open(t);
+  await press(page, 'poster');
+  const poster = at(page, 'poster.page');
+  const rows = await poster.locator('tbody th').allInnerTexts();
+  for (const state of ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'SQE', 'ERR']) assert.ok(rows.some((row) => row.startsWith(state)), state);
+  const { transitions } = await page.evaluate(() => JSON.parse(rawverbs.tables()).value);
+  const rtr = transitions.RC.find((m) => m.from === 'INIT' && m.to === 'RTR');
+  const cell = await poster.locator('tr', { hasText: 'INIT → RTR' }).locator('td').first().innerText();
+  for (const bit of rtr.required) assert.ok(cell.includes(bit), `${bit} in ${cell}`);
+  await accessible(page, 'poster', 'dialog');
+  assert.deepEqual(await small(page), []);
+  for (const language of ['en', 'zh']) {
+    const direct = await open(t, { hash: '#poster', lang: language, dark: language === 'zh' });
+    await at(direct, 'poster.page').waitFor();
+    const pdf = (await direct.pdf({ preferCSSPageSize: true })).toString('latin1');
+    assert.equal(pdf.match(/\/Type\s*\/Page\b/g).length, 1, language);
+    assert.match(pdf, /MediaBox\s*\[0 0 84[12]/); // A4, landscape
+  }
+});
+
 // The time of a step is only printed. What a step does must not grow with the session.
 test('a step in a session of 10,000 events does no more than in a short one', async (t) => {
   const page = await open(t, { hash: '#lesson=rdma' });

@@ -8,6 +8,7 @@ import { Guide } from './guide';
 import { HostCard } from './host';
 import { keep, kept } from './keep';
 import { openKeys } from './keys';
+import { openPoster } from './poster';
 import { Playback } from './playback';
 import { noteText } from './refusal';
 import { openSession } from './session';
@@ -90,6 +91,7 @@ function Header({ onChange }: { onChange(): void }) {
       <Mark />
       <h1 data-test="title">{t('ui.title')}</h1>
       <span class="gap" />
+      <button type="button" data-test="poster" onClick={openPoster}>{t('ui.poster')}</button>
       <button type="button" data-test="session" onClick={openSession}>{t('ui.session')}</button>
       <button type="button" class="round" data-test="keys" title={t('ui.keys')} aria-label={t('ui.keys')} onClick={openKeys}><Icon name="help" /></button>
       <button type="button" class="round" data-test="theme" title={t('ui.theme')} aria-label={t('ui.theme')} aria-pressed={dark} onClick={toggle}><Icon name={dark ? 'light' : 'dark'} /></button>
@@ -103,10 +105,13 @@ function Header({ onChange }: { onChange(): void }) {
   );
 }
 
-/** Uses the theme that the user chose, or else the system's. */
+const paper = matchMedia('print');
+paper.addEventListener('change', applyTheme);
+
+/** Uses the theme that the user chose, or else the system's; on paper the light one. */
 export function applyTheme() {
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-  document.documentElement.dataset.theme = kept('theme', '') || (dark ? 'dark' : 'light');
+  document.documentElement.dataset.theme = paper.matches ? 'light' : kept('theme', '') || (dark ? 'dark' : 'light');
 }
 
 // The live region: what the engine said last. It is shown as a note for a moment too.

@@ -12,6 +12,7 @@ import './sheet.css';
 import { load } from './engine';
 import { kept } from './keep';
 import { listen } from './keys';
+import { openPoster } from './poster';
 import { change, get, link, open, openMistake, subscribe } from './store';
 
 const mostActions = 500; // of a session whose link the address bar follows
@@ -21,7 +22,10 @@ function openFragment() {
   const fragment = decodeURIComponent(location.hash.slice(1));
   const [, kind, name] = /^(lesson|mistake)=([a-z-]+)$/.exec(fragment) ?? [];
   try {
-    if (kind === 'lesson') open(JSON.stringify({ lesson: name }));
+    if (fragment === 'poster') {
+      open('{}');
+      openPoster();
+    } else if (kind === 'lesson') open(JSON.stringify({ lesson: name }));
     else if (kind === 'mistake' && name) openMistake(name);
     else open(fragment || '{}');
     if (fragment && !name && !get().setup.lesson) change({ pane: 'hosts' });
