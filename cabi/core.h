@@ -24,12 +24,11 @@ struct rv_device {
 	uintptr_t poller; /* the thread that last polled in vain for long; the shim's */
 };
 
-/* What a thread that drove may do: see found_nothing in shim/cq.c. */
+/* What a thread that drove has found: see found_nothing in shim/wait.c. */
 enum rv_traffic {
-	RV_MESSAGES, /* no stream */
-	RV_STREAM, /* much moves in one direction; no packet waits */
-	RV_STREAM_MISSED, /* another thread receives */
-	RV_STREAM_RECEIVED, /* this thread has received packets */
+	RV_NOTHING,
+	RV_STREAM, /* no packet waits, but much moves in one direction */
+	RV_RECEIVED, /* packets */
 };
 
 /* What shim and core share of a completion channel. */

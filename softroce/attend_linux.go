@@ -241,17 +241,14 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 
 // poll polls for a moment if there is a stream; await.go has the reasons. It returns the timeout of the wait that is left.
 func (k *keeper) poll(ready []unix.PollFd, timeout int) (left int, err error) {
-	if !k.polls || !k.d.traffic.stream.Load() || !k.patience.polls(time.Now()) {
-		return timeout, nil
+	if k.polls && k.d.traffic.stream.Load() && k.patience.poll(time.Now(), func() (came, stop bool) {
+		var n int
+		n, err = unix.Poll(ready, 0)
+		return n > 0 || err != nil, false
+	}) {
+		timeout = 0
 	}
-	for limit := time.Now().Add(pollFor); time.Now().Before(limit); {
-		if n, err := unix.Poll(ready, 0); n > 0 || err != nil {
-			k.patience.polled(true)
-			return 0, err
-		}
-	}
-	k.patience.polled(false)
-	return timeout, nil
+	return timeout, err
 }
 
 // wake ends the keeper's sleep.

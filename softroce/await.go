@@ -20,65 +20,60 @@ const pollFor = 50 * time.Microsecond
 // mayPoll reports whether the process has more than one processor. With one, a thread that polls keeps others from it.
 func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }
 
-// patience decides whether a wait begins with polling. The more often that was in vain, the shorter is the part of the time in
-// which waits begin with it. If the peer needs the same processor, polling is always in vain.
+// patience decides whether a wait begins with polling. After a poll in vain, waits begin with it in half as much of the time. If the
+// peer needs the same processor, polling is always in vain.
 //
 // Two ends on one host must poll at the same time. If only one polls, the other may need longer to wake than the first one
-// polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on.
+// polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on. Threads of C
+// have the same rule (cabi/shim/wait.c).
 type patience struct {
-	vain int // twice the number of polls in vain, less the number of others; 0 to mostVain
+	vain int // vainCost per poll in vain, less the number of others; 0 to mostVain
 }
 
 const (
-	// vainStep is how much more in vain halves the number of slots.
-	vainStep = 16
-	mostVain = 10 * vainStep
+	// vainCost is how many polls that find packets save about as much as one in vain costs.
+	vainCost = 8
+	mostVain = 10 * vainCost
 	// slotBits is the length of a slot, about a millisecond, as a power of two in nanoseconds.
 	slotBits = 20
 )
 
-// polls reports whether a wait that begins now begins with polling.
-func (p *patience) polls(now time.Time) bool {
-	return now.UnixNano()>>slotBits&(1<<(p.vain/vainStep)-1) == 0
-}
-
-// polled notes whether packets came.
-func (p *patience) polled(came bool) {
-	if came {
-		p.vain = max(p.vain-1, 0)
-	} else {
-		p.vain = min(p.vain+2, mostVain)
+// poll begins a wait with polling, if that has been worth it lately. It calls try until something has come, or until the
+// caller must stop. It reports whether something has come.
+func (p *patience) poll(began time.Time, try func() (came, stop bool)) (came bool) {
+	if began.UnixNano()>>slotBits&(1<<(p.vain/vainCost)-1) != 0 {
+		return false
+	}
+	for limit := began.Add(pollFor); ; {
+		switch came, stop := try(); {
+		case came:
+			p.vain = max(p.vain-1, 0)
+			return true
+		case stop: // which says nothing
+			return false
+		case time.Now().After(limit):
+			p.vain = min(p.vain+vainCost, mostVain)
+			return false
+		}
 	}
 }
 
 // await waits for packets.
-func (r *receiver) await() error {
-	now := time.Now()
-	if !r.pollsFirst || r.d.traffic.stream.Load() || !r.patience.polls(now) {
-		return r.link.Receive(r.in)
-	}
-	limit := now.Add(pollFor)
-	err := r.pollUntil(limit)
-	if !errors.Is(err, link.ErrInterrupted) {
-		r.patience.polled(true)
-		return err
-	}
-	if time.Now().After(limit) { // otherwise it was interrupted, which says nothing
-		r.patience.polled(false)
-	}
-	return r.link.Receive(r.in)
-}
+func (r *receiver) await() error { return r.awaitFrom(time.Now()) }
 
-// pollUntil polls for packets until some time. It returns ErrInterrupted if none have come, or if another goroutine wants this
-// one to stop.
-func (r *receiver) pollUntil(limit time.Time) error {
-	for polls := 1; ; polls++ {
-		err := r.try(r.in)
-		if !errors.Is(err, link.ErrInterrupted) || link.Interrupted(r.link) || time.Now().After(limit) {
-			return err
-		}
-		if polls == 1 { // a goroutine that was just woken may run first; to yield again costs more than the poll
+// awaitFrom is await that begins at some time.
+func (r *receiver) awaitFrom(began time.Time) (err error) {
+	tries := 0
+	try := func() (came, stop bool) {
+		if tries++; tries == 2 { // a goroutine that was just woken may run first; to yield again costs more than the poll
 			runtime.Gosched()
 		}
+		err = r.try(r.in)
+		return !errors.Is(err, link.ErrInterrupted), link.Interrupted(r.link)
 	}
+	came := r.pollsFirst && !r.d.traffic.stream.Load() && r.patience.poll(began, try)
+	if !came {
+		err = r.link.Receive(r.in)
+	}
+	return err
 }

@@ -17,25 +17,32 @@ import (
 func TestPatience(t *testing.T) {
 	const wait = 25 * time.Microsecond
 	now := time.Unix(0, 1<<40)
+	poll := func(p *patience, came bool) (polled bool) {
+		p.poll(now, func() (bool, bool) { // once, because the time has passed long ago
+			polled = true
+			return came, false
+		})
+		return polled
+	}
 	polls := func(p *patience, waits int, came bool) (n int) {
 		for range waits {
-			if p.polls(now) {
+			if poll(p, came) {
 				n++
-				p.polled(came)
 			}
 			now = now.Add(wait)
 		}
 		return n
 	}
+	would := func(p patience) bool { return poll(&p, true) }
 	var p, other patience
 	if n := polls(&p, 1000, true); n != 1000 {
 		t.Errorf("%d of 1000 waits poll while packets come soon", n)
 	}
-	if polls(&p, 1000, false); p.polls(now) {
+	if polls(&p, 1000, false); would(p) {
 		t.Error("waits poll after 1000 in vain")
 	}
 	for range 50_000 { // 2.5 s
-		if p.polls(now) && p.vain >= other.vain && !other.polls(now) {
+		if would(p) && p.vain >= other.vain && !would(other) {
 			t.Fatalf("two receivers poll at different times, %v and %v", p, other)
 		}
 		polls(&p, 1, false)
@@ -49,15 +56,14 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPollUntil checks what ends the polling of a goroutine: packets, the time, another goroutine that wants to receive,
-// and an interrupt, which the next Receive reports, too.
-func TestPollUntil(t *testing.T) {
+// TestPolling checks what ends the polling of a receiver: a packet, and an interrupt, which the wait then reports.
+func TestPolling(t *testing.T) {
 	l, err := link.Open(netip.MustParseAddr("127.77.0.1"), link.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	r := &receiver{link: l, in: link.NewIngress(), try: link.Trying(l)}
+	r := &receiver{d: new(device), link: l, in: link.NewIngress(), try: link.Trying(l), pollsFirst: true}
 	if r.try == nil {
 		t.Skip("links must wait on this system")
 	}
@@ -72,20 +78,14 @@ func TestPollUntil(t *testing.T) {
 		},
 		"an interrupt": l.Interrupt,
 	} {
+		r.patience.vain = 2
 		timer := time.AfterFunc(testkit.Moment, stop)
-		err := r.pollUntil(long)
+		err := r.awaitFrom(long)
 		timer.Stop()
-		if (err == nil) != (name == "a packet") || err != nil && !errors.Is(err, link.ErrInterrupted) {
-			t.Errorf("%s: %v", name, err)
+		came := name == "a packet"
+		if came != (err == nil) || err != nil && !errors.Is(err, link.ErrInterrupted) || link.Interrupted(l) || came != (r.patience.vain == 1) {
+			t.Errorf("%s: %v; interrupted still: %v; %+v", name, err, link.Interrupted(l), r.patience)
 		}
-		if name == "an interrupt" {
-			if err := l.Receive(r.in); !errors.Is(err, link.ErrInterrupted) || link.Interrupted(l) {
-				t.Errorf("the next Receive returned %v; interrupted: %v", err, link.Interrupted(l))
-			}
-		}
-	}
-	if err := r.pollUntil(time.Now().Add(time.Millisecond)); !errors.Is(err, link.ErrInterrupted) {
-		t.Errorf("after its time: %v", err)
 	}
 	if time.Now().After(long) {
 		t.Error("only the time has ended the polling")

@@ -96,14 +96,12 @@ func rv_renotify(handle C.rv_handle, more C.uint32_t) { cqs.get(handle).channel.
 //export rv_drive
 func rv_drive(handle C.rv_handle) C.int {
 	switch stream, received, missed := cqs.get(handle).soft.Drive(); {
-	case !stream:
-		return C.RV_MESSAGES
 	case received:
-		return C.RV_STREAM_RECEIVED
-	case missed:
-		return C.RV_STREAM_MISSED
+		return C.RV_RECEIVED
+	case stream && !missed:
+		return C.RV_STREAM
 	}
-	return C.RV_STREAM
+	return C.RV_NOTHING
 }
 
 //export rv_destroy_cq

@@ -51,8 +51,6 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		free(channel);
 		return null(error);
 	}
-	cpu_set_t processors;
-	channel->polls = !sched_getaffinity(0, sizeof processors, &processors) && CPU_COUNT(&processors) > 1;
 	channel->verbs.context = context;
 	channel->verbs.fd = pipe[0];
 	channel->shared.fd = pipe[1];
@@ -131,7 +129,6 @@ void channel_forget(struct channel *channel, struct cq *cq)
 	pthread_setcancelstate(cancel, NULL);
 }
 
-void attend(struct context *c, int by) { __atomic_add_fetch(&c->device->attending, by, __ATOMIC_SEQ_CST); }
 static void attend_no_more(void *context) { attend(context, -1); }
 
 /* drive receives packets on behalf of one of the channel's CQs. */
@@ -143,36 +140,6 @@ static void drive(struct context *c, struct channel *channel)
 	if (cq)
 		core_of(c)->rv_drive(cq);
 	__atomic_sub_fetch(driving, 1, __ATOMIC_SEQ_CST);
-}
-
-/*
- * poll_soon polls for a moment before the thread sleeps, because the peer's packets often come after a few
- * microseconds (docs/design/waiting.md). After each time in vain, twice as many waits go without it.
- */
-static int poll_soon(struct channel *channel, struct pollfd *fds, int n)
-{
-	const uint64_t poll_ns = 50000;
-	const unsigned most_vain = 10;
-	unsigned vain = __atomic_load_n(&channel->vain, __ATOMIC_RELAXED), skip = __atomic_load_n(&channel->skip, __ATOMIC_RELAXED);
-	if (!channel->polls)
-		return 0;
-	if (skip) {
-		__atomic_store_n(&channel->skip, skip - 1, __ATOMIC_RELAXED);
-		return 0;
-	}
-	uint64_t began = now_ns();
-	int ready;
-	do
-		ready = poll(fds, n, 0);
-	while (!ready && now_ns() - began < poll_ns);
-	if (ready)
-		vain -= vain > 0;
-	else {
-		vain += vain < most_vain;
-		__atomic_store_n(&channel->skip, 1u << vain, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&channel->vain, vain, __ATOMIC_RELAXED);
-	return ready;
 }
 
 /*
@@ -188,7 +155,7 @@ static bool await(struct context *c, struct channel *channel)
 	pthread_cleanup_push(attend_no_more, c);
 	while (!ready[0].revents && !interrupted) {
 		bool drives = __atomic_load_n(&channel->driver, __ATOMIC_RELAXED);
-		int n = poll_soon(channel, ready, drives ? 2 : 1);
+		int n = poll_first(&channel->vain, ready, drives ? 2 : 1);
 		if (!n)
 			n = poll(ready, drives ? 2 : 1, drives ? -1 : retry);
 		if (n < 0)

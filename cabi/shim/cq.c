@@ -4,15 +4,6 @@
  */
 #include "shim.h"
 
-#include <poll.h>
-#include <sched.h>
-#include <time.h>
-
-/* A thread whose polls have found nothing for so long gives up the processor now and then. */
-#define YIELD_AFTER_NS 2000000
-#define REST_AFTER_NS 50000 /* within a stream */
-#define REST_MS 1 /* not longer, because other threads may complete something */
-
 /*
  * ring_init sets all of a ring but head and tail. The entries lie in memory of the domain, which
  * may be NULL.
@@ -160,57 +151,6 @@ int ibv_destroy_cq(struct ibv_cq *v)
 	pthread_mutex_destroy(&cq->lock);
 	free(cq);
 	return 0;
-}
-
-uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-/* A thread's polls that found nothing, in a row; within a stream, since it last received packets. Its address stands for the thread. */
-static __thread struct idle {
-	unsigned polls;
-	uint64_t since; /* time of the first of them, in nanoseconds */
-} idle;
-
-/* await_packets must not be a cancellation point, because ibv_poll_cq is not. The keeper leaves the packets to this thread. */
-static void await_packets(struct context *c)
-{
-	int cancel;
-	struct pollfd packets = {.fd = c->device->packets_fd, .events = POLLIN};
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	attend(c, 1);
-	poll(&packets, 1, REST_MS);
-	attend(c, -1);
-	pthread_setcancelstate(cancel, NULL);
-}
-
-/*
- * found_nothing lets others run after some time without completions; they are, perhaps, the peer.
- * Within a stream of bytes the thread sleeps until packets arrive, unless other threads poll the
- * device too: they may receive what this thread waits for. Between single messages waking up would
- * take longer than the wait, so the thread only yields, and later.
- */
-static void found_nothing(struct context *c, enum rv_traffic traffic)
-{
-	if (traffic == RV_STREAM_RECEIVED) {
-		idle.polls = 0;
-		return;
-	}
-	if (idle.polls++ == 0)
-		idle.since = now_ns();
-	bool rest = traffic == RV_STREAM;
-	if (!rest && idle.polls % 4)
-		return;
-	if (now_ns() - idle.since < (traffic == RV_MESSAGES ? YIELD_AFTER_NS : REST_AFTER_NS))
-		return;
-	bool alone = __atomic_exchange_n(&c->device->poller, (uintptr_t)&idle, __ATOMIC_RELAXED) == (uintptr_t)&idle;
-	if (rest && alone)
-		await_packets(c);
-	else
-		sched_yield();
 }
 
 static bool empty(struct rv_ring *r)

@@ -13,6 +13,7 @@
 #include "../core.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -79,8 +80,7 @@ struct channel {
 	rv_handle driver; /* one of the channel's CQs, for driving; 0 if there is none */
 	unsigned count; /* index: where the next thread counts that drives */
 	int driving[2]; /* numbers of threads that use driver */
-	bool polls; /* a thread may poll before it sleeps: the process has several processors */
-	unsigned vain, skip; /* of poll_soon; threads that race may lose a count */
+	unsigned vain; /* of poll_first */
 };
 
 struct pd {
@@ -252,11 +252,22 @@ static inline unsigned *channel_users(struct ibv_comp_channel *channel) { return
 /* A CQ's notifications go to the channel, whose waiting threads drive for it, until it leaves. */
 void channel_join(struct channel *channel, struct cq *cq);
 void channel_leave(struct channel *channel, struct cq *cq);
-uint64_t now_ns(void); /* CLOCK_MONOTONIC */
-/* Counts the threads that wait for packets. The keeper leaves the packets to them. */
-void attend(struct context *c, int by);
 /* Takes the records of a CQ that notifies no more out of the pipe. */
 void channel_forget(struct channel *channel, struct cq *cq);
+
+/* wait.c: how a thread waits for packets. */
+/* Polls for a moment before a sleep, and returns what poll returns. vain is 0 at first, and for all who sleep on one thing. */
+int poll_first(unsigned *vain, struct pollfd *fds, int n);
+/* After a poll of a CQ that has driven and found nothing. */
+void found_nothing(struct context *c, enum rv_traffic traffic);
+/* This thread's polls without packets. Its address stands for the thread. */
+extern __thread struct idle {
+	unsigned polls; /* in a row; cq_ready sets it to 0 */
+	unsigned rare; /* yields that took long, less the others */
+	uint64_t since; /* time of the first of polls, in nanoseconds */
+} idle;
+/* Counts the threads that wait for packets. The keeper leaves the packets to them. */
+void attend(struct context *c, int by);
 
 /* async.c: takes the records of an object that has no more events out of the pipe. */
 void async_forget(struct context *c, void *object);
