@@ -94,8 +94,9 @@ func (c *Conn) init() {
 func (c *Conn) open() {
 	hello := c.rc.TCP()
 	qp, peer := c.rc.LocalEndpoints()[0], c.rc.PeerEndpoints()[0]
-	if c.rc.QP().SendCQ().WaitMakesProgress() { // the software device
-		c.flow.packet = uint64(min(qp.MTU, peer.MTU))
+	mtu := min(qp.MTU, peer.MTU)
+	if run := c.rc.Device().Run(int(mtu)); run > 0 {
+		c.flow.packet, c.flow.run = uint64(mtu), uint64(run)
 	}
 	c.local = &Addr{Host: hello.LocalAddr().String(), Device: c.rc.Device().Name(), GID: verbs.GID(qp.GID), QPN: qp.QPN}
 	c.remote = &Addr{Host: hello.RemoteAddr().String(), GID: verbs.GID(peer.GID), QPN: peer.QPN}

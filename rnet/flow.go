@@ -10,6 +10,7 @@ import "github.com/pkg/errors"
 type flow struct {
 	terms
 	packet uint64 // bytes of a packet, if messages are to fit into datagrams; else 0
+	run    uint64 // packets of that length in a datagram
 
 	// To the peer: freed ≤ posted ≤ written ≤ freed + ring.
 	written  uint64 // put into the staging ring
@@ -75,8 +76,8 @@ func (f *flow) lastMessages() int {
 	return min(int(f.ring/f.whole())+2, (f.receives-reserved)/4)
 }
 
-// The software device sends a run of packets in one datagram of at most 64 KiB if all have one length, but
-// the last may be shorter. A datagram costs more than a message. So two kinds of messages suit it:
+// A device in software sends a run of packets in one datagram of the host if all have one length, but the last may be
+// shorter. A datagram costs more than a message. So two kinds of messages suit it:
 //
 //   - messages of one packet each, of nearly the same length: as many as fit share a datagram
 //   - a whole message: its first packet is 16 bytes longer than the others, so it shares a datagram with the
@@ -86,26 +87,17 @@ func (f *flow) lastMessages() int {
 // runPackets is how many messages of one packet share a datagram.
 const runPackets = 14
 
-// The datagram's limits: its bytes and the packets in it (MaxBurst and MaxBurstPackets of softroce's link), and
-// the headers of each packet.
-const (
-	datagram        = 64<<10 - 1 - 28
-	datagramPackets = 64
-	packetHeaders   = 12 + 4
-)
-
 // whole returns the length of a whole message.
 func (f *flow) whole() uint64 {
 	most := f.maxMessage()
 	if f.packet == 0 {
 		return most
 	}
-	run := min(datagram/(f.packet+packetHeaders), datagramPackets)
-	runs := (most/f.packet - 2) / run
+	runs := (most/f.packet - 2) / f.run
 	if runs == 0 {
 		return most
 	}
-	return (2+runs*run)*f.packet - 4
+	return (2+runs*f.run)*f.packet - 4
 }
 
 // few is the number of requests on their way from which on small writes are collected.

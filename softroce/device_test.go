@@ -107,6 +107,16 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// TestRun: a run's packets, and their headers, fit into a datagram.
+func TestRun(t *testing.T) {
+	dev := openSoft(t, "soft0")
+	for mtu, want := range map[int]int{256: 64, 1024: 62, 4096: 15} {
+		if n := dev.Run(mtu); n != want {
+			t.Errorf("MTU %d: %d packets, want %d", mtu, n, want)
+		}
+	}
+}
+
 func TestPathErrors(t *testing.T) {
 	dev := openSoft(t, "soft0")
 	pd, err := dev.AllocPD()

@@ -48,6 +48,12 @@ func (provider) Open(name string) (verbs.ProviderDevice, error) {
 	return newDevice(name, ports), nil
 }
 
+// Run returns how many packets share a datagram.
+func (d *device) Run(mtu int) (packets int) {
+	const headers = 12 + 4 // BTH and ICRC
+	return min(link.MaxBurst/(headers+mtu), link.MaxBurstPackets)
+}
+
 // openPorts opens a link for each address of a device. A port's place in the slice is its GID
 // index. As with rdma_rxe, index 0 is the link-local address or empty; the other addresses
 // follow from 1 on, IPv4 first.

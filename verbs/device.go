@@ -192,6 +192,16 @@ func (d *Device) Info() DeviceInfo { return d.info }
 // Name is the device's name: "rxe0".
 func (d *Device) Name() string { return d.info.Name }
 
+// Run returns how many packets of one length, with mtu bytes of payload each, the device sends together at about the cost of
+// one, as the software device does in one datagram of the host. The last packet may be shorter. It returns 0 for devices on which
+// packets cost the same alone, such as hardware: there a long message is best.
+func (d *Device) Run(mtu int) (packets int) {
+	if p, ok := d.p.(ProviderRuns); ok {
+		packets = p.Run(mtu)
+	}
+	return packets
+}
+
 // Query reads the device's limits. net.ErrClosed after Close.
 //
 // Implements: int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr)

@@ -33,6 +33,12 @@ type ProviderClock interface {
 	QueryRawClock() (ticks uint64, err error)
 }
 
+// ProviderRuns is an optional interface of a ProviderDevice that sends packets of one length together.
+type ProviderRuns interface {
+	// Run returns how many packets of a path MTU leave together, at about the cost of one; see [Device.Run].
+	Run(mtu int) (packets int)
+}
+
 // ProviderDmabuf is an optional interface of a ProviderPD that registers another driver's
 // memory.
 type ProviderDmabuf interface {
