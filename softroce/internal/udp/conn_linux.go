@@ -35,7 +35,7 @@ func New(fd int, scope uint32) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.in, err = newWaiter(c.fd, unix.EPOLLIN, patientReads); err != nil {
+	if c.in, err = newWaiter(c.fd, unix.EPOLLIN); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -75,10 +75,7 @@ func (c *Conn) TryRead(f func(fd uintptr) bool) (done bool, err error) {
 	if c.closed.Load() {
 		return false, net.ErrClosed
 	}
-	if done = f(uintptr(c.fd)); done && c.in != nil {
-		c.in.succeeded()
-	}
-	return done, nil
+	return f(uintptr(c.fd)), nil
 }
 
 // Write calls f until it returns true, and waits for room in between.
@@ -103,7 +100,7 @@ func (c *Conn) roomWaiter() (w *waiter, err error) {
 	c.waiting.Lock()
 	defer c.waiting.Unlock()
 	if c.room == nil && !c.closed.Load() {
-		c.room, err = newWaiter(c.fd, unix.EPOLLOUT, 1)
+		c.room, err = newWaiter(c.fd, unix.EPOLLOUT)
 	}
 	if c.room == nil && err == nil {
 		err = net.ErrClosed

@@ -1,8 +1,7 @@
 // A waiter waits until a socket is ready for one thing: for reading or for writing.
 //
 // Its epoll descriptor watches the socket, and the runtime's poller watches the epoll descriptor.
-// While the waiter is off, nothing that happens at the socket wakes a thread. Turning it on costs a
-// system call. So it stays on until several attempts in a row needed no wait.
+// The waiter is on only while a goroutine waits. Otherwise nothing that happens at the socket wakes a thread.
 
 package udp
 
@@ -15,28 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patientReads is the number of reads in a row without a wait after which the waiter for packets is
-// turned off. In a conversation of single messages each read waits, so the waiter stays on.
-const patientReads = 4
-
 type waiter struct {
-	file    *os.File // the epoll descriptor
-	raw     syscall.RawConn
-	fd      int // the socket
-	event   unix.EpollEvent
-	patient int
+	file  *os.File // the epoll descriptor
+	raw   syscall.RawConn
+	fd    int // the socket
+	event unix.EpollEvent
 
-	mu  sync.Mutex // one attempt at a time; guards what follows
+	mu  sync.Mutex // one goroutine at a time waits; guards what follows
 	f   func(fd uintptr) bool
 	try func(epoll uintptr) bool // the method attempt; stored because a method value allocates
 	off func(epoll uintptr)      // the method turnOff, likewise
 	on  bool
-	row int // attempts in a row without a wait
 	err error
 }
 
 // newWaiter returns a waiter for events of a socket. It is off.
-func newWaiter(fd int, events uint32, patient int) (*waiter, error) {
+func newWaiter(fd int, events uint32) (*waiter, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -45,7 +38,7 @@ func newWaiter(fd int, events uint32, patient int) (*waiter, error) {
 		unix.Close(epoll)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	w := &waiter{file: os.NewFile(uintptr(epoll), "epoll"), fd: fd, event: unix.EpollEvent{Events: events}, patient: patient}
+	w := &waiter{file: os.NewFile(uintptr(epoll), "epoll"), fd: fd, event: unix.EpollEvent{Events: events}}
 	w.try, w.off = w.attempt, w.turnOff
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{}); err != nil {
 		w.file.Close()
@@ -63,44 +56,30 @@ func (w *waiter) do(f func(fd uintptr) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.f, w.err = f, nil
-	if err := w.raw.Read(w.try); err != nil {
-		return err
+	err := w.raw.Read(w.try)
+	if w.on {
+		_ = w.raw.Control(w.off) // closed: the waiter is not used again
 	}
-	return w.err
+	if err == nil {
+		err = w.err
+	}
+	return err
 }
 
 // attempt calls f. If f cannot go on, attempt turns the waiter on and calls f again, because the
 // socket may have become ready meanwhile. Turning it on reports that only once.
 func (w *waiter) attempt(epoll uintptr) (done bool) {
-	if !w.f(uintptr(w.fd)) {
-		w.row = 0
-		if w.on {
-			return false
-		}
-		if w.err = w.set(epoll, &w.event); w.err != nil {
-			return true
-		}
-		w.on = true
-		if !w.f(uintptr(w.fd)) {
-			return false
-		}
+	if w.f(uintptr(w.fd)) {
+		return true
 	}
-	if w.row++; w.on && w.row >= w.patient {
-		w.turnOff(epoll)
+	if w.on {
+		return false
 	}
-	return true
-}
-
-// succeeded notes an attempt that needed no wait, by a goroutine that does not wait. The attempts of a
-// goroutine that waits at this moment count alone.
-func (w *waiter) succeeded() {
-	if !w.mu.TryLock() {
-		return
+	if w.err = w.set(epoll, &w.event); w.err != nil {
+		return true
 	}
-	defer w.mu.Unlock()
-	if w.row++; w.on && w.row >= w.patient {
-		_ = w.raw.Control(w.off)
-	}
+	w.on = true
+	return w.f(uintptr(w.fd))
 }
 
 func (w *waiter) turnOff(epoll uintptr) { w.on = w.set(epoll, &unix.EpollEvent{}) != nil }
