@@ -208,7 +208,7 @@ var clocks = []string{
 	"softroce/rnet_test.go TestRnetSimulatedHours", "softroce/rnet_test.go TestRnetSimulatedCut", "softroce/rnet_test.go TestRnetSimulatedLinger",
 	// Times that are the input of what is tested: deadlines that pass, times of polls and receives.
 	"internal/sync/ctxwatch/err_test.go TestErrIsTheEndAndItsCause", "rnet/astcp_test.go step", "rc/example_do_test.go ExampleInFlightError",
-	"softroce/await_test.go TestPollUntil", "softroce/network_test.go", "softroce/spin_test.go pollNowAndThen",
+	"softroce/network_test.go", "softroce/spin_test.go pollNowAndThen",
 	// Limits of their own, of a minute or more, and examples of a limit.
 	"cmd/internal/lab/doctor/mends_rxe_test.go sh", "verbs/verbstest/case.go patient", "cmd/e2e/cabi/program_test.go status",
 	"oob/example_test.go Example", "rc/example_server_test.go useCache", "verbs/example_queues_test.go ExampleCQ_Completions",
