@@ -71,6 +71,9 @@ func (t *Turn) Call() {
 	if t.stander.w != nil {
 		t.stander.called = true
 		t.held = false
+		if t.worker == nil && t.first != nil { // not only the stander, which would begin another tick
+			t.first.Wake()
+		}
 		t.Wake(t.stander.w)
 	}
 }

@@ -167,6 +167,24 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestCallAfterFree: Call serves one that sleeps because the turn was held, also if it comes more often than the tick.
+func TestCallAfterFree(t *testing.T) {
+	stand(t, func(s *standing) {
+		for !s.Hold(s.customers[1].Waiter) {
+			synctest.Wait()
+		}
+		s.Give()
+		done := s.wait(s.t.Context(), 0)
+		s.works("while the turn is held", nil)
+		s.Free()
+		s.Call()
+		synctest.Wait()
+		s.works("after Free and Call", s.customers[0])
+		s.arrived <- 0
+		s.served(done)
+	})
+}
+
 // TestHoldInVain: one that works for long, and for which the goroutine in Stand rests, goes on when the turn is held for
 // a moment, whether Free comes or not.
 func TestHoldInVain(t *testing.T) {
