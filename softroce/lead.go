@@ -1,7 +1,7 @@
 // Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
 // reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
 //
-// It receives where the packets for its CQ's queue pairs arrive (cq.home). A completion made by a posting goroutine, by the timer or
+// It receives at its CQ's home: where the packets of the queue pair arrive that was connected last. A completion made by a posting goroutine, by the timer or
 // at another receiver wakes it, as do the end of its context and Close.
 
 package softroce

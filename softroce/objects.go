@@ -59,7 +59,7 @@ type cq struct {
 	delay  *time.Timer  // the timer of CQ moderation
 	yields yields       // see spin.go
 	vector int
-	home   atomic.Pointer[receiver] // where the packets for its queue pairs arrive; nil: at none of the device's addresses
+	home   atomic.Pointer[receiver] // where the packets for its queue pair arrive that was connected last; nil: the device has no address
 
 	mu       sync.Mutex
 	sleepers []sleeper // goroutines in Sleep

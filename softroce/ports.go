@@ -1,6 +1,7 @@
 // Ports: the device's addresses. Each has one socket or, on hosts with enough processors, one for each completion vector: a
 // queue pair's number is such that its packets arrive at the socket of its CQ's vector. So a goroutine that waits for a CQ
-// knows where to receive, and several goroutines receive at once for CQs of several vectors. All packets leave by the first socket.
+// usually knows where to receive (cq.home), and several goroutines receive at once for CQs of several vectors. Packets leave by the first socket,
+// or by an outlet (outlets.go).
 
 package softroce
 
@@ -8,6 +9,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"runtime"
+	"slices"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/host"
@@ -76,23 +78,24 @@ func (p *port) receiverOf(qpn uint32, peer netip.Addr, d *device) *receiver {
 	return p.receivers[by%uint32(len(p.receivers))]
 }
 
-// homeOf returns the receiver of a CQ whose queue pairs have no path yet: that of the first address. It returns nil if there is none.
-func (d *device) homeOf(vector int) *receiver {
+// homeOf returns the receiver of a CQ whose queue pairs have no path, as those of UD: that of the first address, if possible one that
+// is not link-local. It returns nil if there is none.
+func (d *device) homeOf(vector int) (home *receiver) {
 	for _, p := range d.ports {
-		if p != nil {
-			return p.receivers[vector%len(p.receivers)]
+		if p != nil && (home == nil || home.link.Addr().IsLinkLocalUnicast()) {
+			home = p.receivers[vector%len(p.receivers)]
 		}
 	}
-	return nil
+	return home
 }
 
 // oneVector leaves one receiver per port. The caller has stopped all receivers, and there are no objects.
 func (d *device) oneVector() {
-	d.vectors, d.receivers = 1, d.receivers[:0]
+	d.vectors, d.receivers = 1, nil
 	for _, p := range d.ports {
 		if p != nil {
 			p.closeOthers()
-			p.receivers = p.receivers[:1]
+			p.receivers = slices.Clone(p.receivers[:1])
 			d.receivers = append(d.receivers, p.receivers...)
 		}
 	}

@@ -3,7 +3,7 @@
 //
 //  1. The first DriveOnce interrupts the goroutine that receives: the port's, or one that waits for a completion. While DriveOnce
 //     is called again and again, nobody waits for packets, and it wakes those whose completions come.
-//     DriveOnce looks only where the packets for its CQ's queue pairs arrive.
+//     DriveOnce looks only at its CQ's home. Elsewhere the receivers' goroutines go on.
 //  2. When a spin ends, the goroutine will probably poll or wait again soon, so nobody receives. A goroutine that begins to wait
 //     receives at once. Otherwise the port's goroutine looks every millisecond, and receives again, or lets one receive that waits
 //     already, if nobody has received since its last look.
@@ -99,7 +99,7 @@ func (r *receiver) receiveFor(c *cq) (received bool) {
 
 // DriveEnd says that the calls of DriveOnce end.
 func (c *cq) DriveEnd() {
-	for _, r := range c.d.receivers {
+	if r := c.home.Load(); r != nil {
 		r.Free()
 	}
 }

@@ -53,9 +53,6 @@ func NewIngress() *Ingress {
 	return &Ingress{Packets: make([]Packet, 0, 256), clock: uptime}
 }
 
-// Forget forgets the senders, because meanwhile another Ingress has received from them.
-func (in *Ingress) Forget() { in.senders = senderCache{} }
-
 var started = time.Now()
 
 func uptime() time.Duration { return time.Since(started) }
