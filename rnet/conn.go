@@ -95,7 +95,7 @@ func (c *Conn) open() {
 	hello := c.rc.TCP()
 	qp, peer := c.rc.LocalEndpoints()[0], c.rc.PeerEndpoints()[0]
 	mtu := min(qp.MTU, peer.MTU)
-	if run := c.rc.Device().Run(int(mtu)); run > 0 {
+	if run := c.rc.Device().Run(mtu); run > 0 {
 		c.flow.packet, c.flow.run = uint64(mtu), uint64(run)
 	}
 	c.local = &Addr{Host: hello.LocalAddr().String(), Device: c.rc.Device().Name(), GID: verbs.GID(qp.GID), QPN: qp.QPN}
