@@ -84,7 +84,7 @@ func TestLadderWhileTheJobRuns(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := serve(t)
 			c, file := ladder(t, "--job", "bulk", "--size", "512G", ipv4, device, s.port)
-			s.event("qp.transition", "to", "RTS")
+			s.event("oob.message", "msg", `received barrier "in RTS"`) // then the client is in RTS, too
 			c.mu.Lock()
 			drawn := len(c.lines)
 			c.mu.Unlock()
