@@ -5,6 +5,7 @@ import { t } from '../texts';
 import { closeDialog, openDialog, SheetHead } from './dialog';
 import { Choice, Row, Text } from './fields';
 import { json } from './engine';
+import { openPoster } from './poster';
 import { file, link, open, program, record } from './store';
 
 export function openSession() {
@@ -63,6 +64,7 @@ function SessionSheet() {
           <button type="button" data-test="export.c" onClick={() => openProgram('c')}>C</button>
           <button type="button" data-test="export.go" onClick={() => openProgram('go')}>Go</button>
           <button type="button" data-test="session.record" onClick={() => attempt(() => download('record.jsonl', record()))}>{t('ui.session.record')}</button>
+          <button type="button" data-test="session.poster" onClick={openPoster}>{t('ui.poster')}</button>
         </div>
       </section>
       <section class="sheet-part">
