@@ -6,7 +6,7 @@ import { fill, forward, perform, press, submit } from './perform.mjs';
 
 const post = (wr, name = 'qp', host = 'client') => ({ do: 'post_send', host, name, wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 8 }], ...wr }] });
 const wrongKey = post({ opcode: 'RDMA_WRITE', remote: { mr: 'buf', rkey_add: 256 } });
-const wire = async (page) => (await page.locator('.wire text').allTextContents()).join('\n');
+const wire = async (page) => (await page.locator('.wire text, .wire title').allTextContents()).join('\n');
 
 /** Opens a lesson and plays the first n actions of its solution. */
 async function play(page, id, n) {
@@ -49,7 +49,7 @@ test('the move to RTR takes the peer’s queue pair of the same name', async (t)
 test('a refused post is drawn as refused', async (t) => {
   const page = await open(t, { hash: '#lesson=atomics' });
   await perform(page, post({ opcode: 'ATOMIC_FETCH_AND_ADD', remote: { mr: 'buf', offset: 4 } }));
-  assert.deepEqual(await page.locator('.wire .mark.bad').allTextContents(), ['post ATOMIC_FETCH_AND_ADD 1 refused']);
+  assert.deepEqual(await page.locator('.wire .mark.bad title').allTextContents(), ['post ATOMIC_FETCH_AND_ADD 1 refused']);
 });
 
 test('after an error the ladder, the last call and the guide say what the device did', async (t) => {
