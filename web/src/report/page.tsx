@@ -1,6 +1,6 @@
 // The page around the drawing: what the run was, what is shown of it, and the details of a row.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { Data, End, Header } from './data';
 import { Details } from './details';
 import { Drawing } from './drawing';
@@ -70,7 +70,7 @@ export function Page({ data, live, aside }: Props) {
     else return;
     e.preventDefault();
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.addEventListener('keydown', keys);
     return () => document.removeEventListener('keydown', keys);
   });
