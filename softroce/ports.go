@@ -78,8 +78,8 @@ func (p *port) receiverOf(qpn uint32, peer netip.Addr, d *device) *receiver {
 	return p.receivers[by%uint32(len(p.receivers))]
 }
 
-// homeOf returns the receiver of a CQ whose queue pairs have no path, as those of UD: that of the first address, if possible one that
-// is not link-local. It returns nil if there is none.
+// homeOf returns the receiver of a CQ whose queue pairs have no path, as those of UD. It is at the first address that is not
+// link-local, or else at the first one. It returns nil if the device has no address.
 func (d *device) homeOf(vector int) (home *receiver) {
 	for _, p := range d.ports {
 		if p != nil && (home == nil || home.link.Addr().IsLinkLocalUnicast()) {

@@ -25,7 +25,7 @@ type open struct {
 	past *Session
 }
 
-// NewSessions returns the sessions of a page, of which there are none yet.
+// NewSessions returns an empty list of sessions, for a page.
 func NewSessions() *Sessions { return &Sessions{sessions: map[int]*open{}} }
 
 // calls are what a page can call, with the number of arguments.
