@@ -6,8 +6,8 @@
 //     The links of multicast groups stay on the poller, and keep their goroutines (groups.go).
 //  2. A thread that finds no completion calls Drive, which receives what has arrived and sends
 //     what follows. If a completion results, the device owes an answer: it leaves with the thread's
-//     next post, the next Drive or, some milliseconds later, by the keeper.
-//  3. The keeper, a thread of its own, receives if nobody has driven for a millisecond. While others
+//     next post, the next Drive or, some milliseconds later, by the standby thread.
+//  3. The standby thread, a thread of its own, receives if nobody has driven for a millisecond. While others
 //     drive, it looks once per millisecond. While nothing arrives and nothing is owed, it sleeps.
 //     What wakes it for other reasons (call) wakes no thread that waits for packets.
 //  4. The completions of datagrams are those that programs in C know (NetworkInSL).
@@ -31,93 +31,90 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-const (
-	keeperTick = time.Millisecond
-	// manyDrives is the number of calls of Drive in a tick after which the keeper does not look for packets in the
-	// next one. If fewer come, a packet may have to wait for the next call.
-	manyDrives = 8
-)
+// manyDrives is the number of calls of Drive in a tick after which the standby thread does not look for packets in the
+// next one. If fewer come, a packet may have to wait for the next call.
+const manyDrives = 8
 
-// keeper receives for a device that is attended.
-type keeper struct {
+// standby is the thread that receives for a device that is attended.
+type standby struct {
 	d         *device
 	packets   int           // an epoll descriptor, readable while packets wait
 	mu        sync.Mutex    // held while call is written or closed
-	call      int           // an eventfd that ends the keeper's sleep
+	call      int           // an eventfd that ends the standby thread's sleep
 	drives    atomic.Uint64 // calls of Drive
 	attending *int32        // threads that wait for the packets; the caller of Attend counts them
-	idle      atomic.Bool   // the keeper sleeps until a packet arrives
+	idle      atomic.Bool   // the standby thread sleeps until a packet arrives
 	closing   atomic.Bool
 	polls     bool // a wait may begin with polling
 	patience  patience
 }
 
-// Attend makes the callers of Drive and the keeper receive packets. It returns a descriptor that is
+// Attend makes the callers of Drive and the standby thread receive packets. It returns a descriptor that is
 // readable while packets wait; poll it, but do not read it. *attending is the number of threads
 // that wait for the descriptor and will call Drive. Attend must be called before any object is
 // made. If it fails, the device can only be closed.
 func (d *device) Attend(attending *int32) (packets int, err error) {
-	k := &keeper{d: d, attending: attending, packets: -1, call: -1, polls: mayPoll()}
-	if err := k.open(); err != nil {
-		k.free()
+	s := &standby{d: d, attending: attending, packets: -1, call: -1, polls: mayPoll()}
+	if err := s.open(); err != nil {
+		s.free()
 		return -1, err
 	}
-	d.keeper = k
+	d.standby = s
 	d.engine.NetworkInSL()
-	d.loops.Go(k.run)
-	return k.packets, nil
+	d.loops.Go(s.run)
+	return s.packets, nil
 }
 
 // detachable is a link whose socket can leave the runtime's poller.
 type detachable interface{ Detach() (fd int, err error) }
 
-func (k *keeper) open() (err error) {
-	if k.packets, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+func (s *standby) open() (err error) {
+	if s.packets, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return errors.WithMessage(err, "epoll_create1")
 	}
-	if k.call, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if s.call, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return errors.WithMessage(err, "eventfd")
 	}
-	for _, r := range k.d.receivers {
+	for _, r := range s.d.receivers {
 		if _, ok := r.link.(detachable); !ok {
 			return syscall.EOPNOTSUPP // a simulated network
 		}
 		r.retired.Store(true)
 		r.Call()
 	}
-	k.d.loops.Wait() // for the ports' goroutines
-	k.d.oneVector()
-	for _, r := range k.d.receivers {
+	s.d.loops.Wait() // for the ports' goroutines
+	s.d.oneVector()
+	for _, r := range s.d.receivers {
 		r.pollsFirst = false
 		fd, err := r.link.(detachable).Detach()
 		if err != nil {
 			return err
 		}
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
-		if err := unix.EpollCtl(k.packets, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+		if err := unix.EpollCtl(s.packets, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 			return errors.WithMessage(err, "epoll_ctl")
 		}
 	}
 	return nil
 }
 
-func (k *keeper) free() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	unix.Close(k.packets)
-	unix.Close(k.call)
-	k.call = -1
+func (s *standby) free() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unix.Close(s.packets)
+	unix.Close(s.call)
+	s.call = -1
 }
 
 // Drive receives what has arrived at the device, without waiting, and sends what follows. stream reports
 // whether much moves in one direction; received, whether packets had arrived; missed, whether another thread
 // receives at this moment.
 func (c *cq) Drive() (stream, received, missed bool) {
-	k := c.d.keeper
-	k.drives.Add(1)
-	did := k.drive(c)
-	if did.owes && k.idle.Load() && k.idle.Swap(false) {
-		k.wake() // if this thread does not return, the keeper sends the answer
+	s := c.d.standby
+	s.drives.Add(1)
+	did := s.drive(c)
+	if did.owes && s.idle.Load() && s.idle.Swap(false) {
+		s.wake() // if this thread does not return, the standby thread sends the answer
 	}
 	// The timer's thread may have to wait for a processor. An answer that has arrived counts first.
 	if at, ok := c.d.engine.Deadline(); ok && at <= c.d.now() {
@@ -134,7 +131,7 @@ func (d *device) Flush() {
 		r.unlock()
 	}
 	d.engine.EndWaits()
-	d.posters[0].drive(math.MaxInt)
+	d.postDrivers[0].drive(math.MaxInt)
 	d.waitUntilSent()
 }
 
@@ -146,8 +143,8 @@ type round struct {
 }
 
 // drive is one round for each port. If a completion for c results, it leaves the answer to the next.
-func (k *keeper) drive(c *cq) (did round) {
-	for _, r := range k.d.receivers {
+func (s *standby) drive(c *cq) (did round) {
+	for _, r := range s.d.receivers {
 		if !r.Try(r.own) {
 			did.missed = true
 			continue
@@ -169,79 +166,79 @@ func (k *keeper) drive(c *cq) (did round) {
 	return did
 }
 
-// run is the keeper's thread.
-func (k *keeper) run() {
+// run is the standby thread.
+func (s *standby) run() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer k.free()
+	defer s.free()
 	for seen := uint64(0); ; {
 		before := seen
-		seen = k.drives.Load()
-		if seen-before >= manyDrives && !k.closing.Load() {
-			k.pause()
+		seen = s.drives.Load()
+		if seen-before >= manyDrives && !s.closing.Load() {
+			s.pause()
 			continue
 		}
-		packets, err := k.wait(seen, seen != before)
-		if k.closing.Load() {
+		packets, err := s.wait(seen, seen != before)
+		if s.closing.Load() {
 			return
 		}
 		if err != nil {
-			k.d.events.Put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+			s.d.events.Put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
 			return
 		}
-		if packets && (k.drives.Load() != seen || atomic.LoadInt32(k.attending) > 0) {
-			k.pause() // other threads receive, probably
+		if packets && (s.drives.Load() != seen || atomic.LoadInt32(s.attending) > 0) {
+			s.pause() // other threads receive, probably
 		}
-		for packets && k.drives.Load() == seen && !k.closing.Load() {
-			did := k.drive(nil)
+		for packets && s.drives.Load() == seen && !s.closing.Load() {
+			did := s.drive(nil)
 			if did.missed {
-				k.pause() // a thread is in Drive for long
+				s.pause() // a thread is in Drive for long
 			}
 			// A stream goes on: save the system call that waits.
-			packets = did.received && k.d.traffic.stream.Load()
+			packets = did.received && s.d.traffic.stream.Load()
 		}
 	}
 }
 
 // pause leaves the packets to other threads for a tick.
-func (k *keeper) pause() {
-	tick := unix.NsecToTimespec(int64(keeperTick))
+func (s *standby) pause() {
+	tick := unix.NsecToTimespec(int64(standByTick))
 	_ = unix.Nanosleep(&tick, nil)
 }
 
 // wait waits for packets: for a tick or, if nobody has driven since seen and nothing is owed, forever.
-func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
-	timeout := int(keeperTick / time.Millisecond)
+func (s *standby) wait(seen uint64, tick bool) (packets bool, err error) {
+	timeout := int(standByTick / time.Millisecond)
 	if !tick {
-		k.idle.Store(true) // before the locks are tried: a thread that has one now will look
-		for _, r := range k.d.receivers {
+		s.idle.Store(true) // before the locks are tried: a thread that has one now will look
+		for _, r := range s.d.receivers {
 			if r.Try(r.own) {
 				r.settle()
 				r.Give()
 			}
 		}
-		if k.drives.Load() == seen {
+		if s.drives.Load() == seen {
 			timeout = -1
 		}
 	}
-	ready := []unix.PollFd{{Fd: int32(k.packets), Events: unix.POLLIN}, {Fd: int32(k.call), Events: unix.POLLIN}}
-	if timeout, err = k.poll(ready, timeout); err == nil {
+	ready := []unix.PollFd{{Fd: int32(s.packets), Events: unix.POLLIN}, {Fd: int32(s.call), Events: unix.POLLIN}}
+	if timeout, err = s.poll(ready, timeout); err == nil {
 		_, err = unix.Poll(ready, timeout)
 	}
-	k.idle.Store(false)
+	s.idle.Store(false)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return false, err
 	}
 	if ready[1].Revents != 0 {
 		var count [8]byte
-		_, _ = unix.Read(k.call, count[:])
+		_, _ = unix.Read(s.call, count[:])
 	}
 	return ready[0].Revents != 0, nil
 }
 
 // poll polls for a moment if there is a stream; await.go has the reasons. It returns the timeout of the wait that is left.
-func (k *keeper) poll(ready []unix.PollFd, timeout int) (left int, err error) {
-	if k.polls && k.d.traffic.stream.Load() && k.patience.poll(time.Now(), func() (came, stop bool) {
+func (s *standby) poll(ready []unix.PollFd, timeout int) (left int, err error) {
+	if s.polls && s.d.traffic.stream.Load() && s.patience.poll(time.Now(), func() (came, stop bool) {
 		var n int
 		n, err = unix.Poll(ready, 0)
 		return n > 0 || err != nil, false
@@ -251,17 +248,17 @@ func (k *keeper) poll(ready []unix.PollFd, timeout int) (left int, err error) {
 	return timeout, err
 }
 
-// wake ends the keeper's sleep.
-func (k *keeper) wake() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// wake ends the standby thread's sleep.
+func (s *standby) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(k.call, one[:]) // it fails after free, or if the counter is full and the keeper awake
+	_, _ = unix.Write(s.call, one[:]) // it fails after free, or if the counter is full and the standby thread awake
 }
 
-// end makes the keeper's thread return.
-func (k *keeper) end() {
-	k.closing.Store(true)
-	k.wake()
+// end makes the standby thread return.
+func (s *standby) end() {
+	s.closing.Store(true)
+	s.wake()
 }

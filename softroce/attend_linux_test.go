@@ -148,7 +148,7 @@ func TestDriveReports(t *testing.T) {
 	a, b := newAttendedPair(t, 0, true)
 	for _, is := range []bool{false, true} {
 		softroce.SetStream(b.dev, is)
-		testkit.Until(t, "Drive while the keeper does not look", func() bool {
+		testkit.Until(t, "Drive while the standby thread does not look", func() bool {
 			stream, received, missed := b.soft.Drive()
 			if stream != is || received {
 				t.Fatalf("a stream %v and no packet: stream %v, received %v", is, stream, received)
@@ -161,7 +161,7 @@ func TestDriveReports(t *testing.T) {
 		t.Errorf("another thread receives: received %v, missed %v", received, missed)
 	}
 	release()
-	atomic.StoreInt32(&b.attending, 1) // the keeper leaves a packet to this thread, for a tick
+	atomic.StoreInt32(&b.attending, 1) // the standby thread leaves a packet to this thread, for a tick
 	testkit.Until(t, "Drive that receives a packet", func() (received bool) {
 		a.send(receiveBytes)
 		b.got(verbs.WCRecv, func() {
@@ -199,7 +199,7 @@ func TestKeeperTakesOver(t *testing.T) {
 				b.soft.Drive()
 			}
 		}
-		for range i % 5 * 10 { // the keeper leaves the packets to this goroutine for a tick
+		for range i % 5 * 10 { // the standby thread leaves the packets to this goroutine for a tick
 			b.soft.Drive()
 		}
 		a.got(verbs.WCSend, a.drive)
@@ -245,7 +245,7 @@ func TestAttending(t *testing.T) {
 		b.ok(b.cq.Arm(false))
 		a.send(receiveBytes)
 		testkit.Until(t, "event", func() bool {
-			const pause = 100 // milliseconds: the keeper may have taken the packet
+			const pause = 100 // milliseconds: the standby thread may have taken the packet
 			if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(b.packets), Events: unix.POLLIN}}, pause); n > 0 {
 				b.soft.Drive()
 			}

@@ -2,7 +2,7 @@
 
 package softroce
 
-// keeper is for Linux only.
-type keeper struct{}
+// standby is for Linux only.
+type standby struct{}
 
-func (*keeper) end() {}
+func (*standby) end() {}

@@ -31,9 +31,9 @@ type device struct {
 	engine *transport.Engine
 	start  time.Time // zero of the engine's time
 
-	posters []driver // by completion vector; they send what posting goroutines and the timer gave to the engine; see kick
-	alarm   alarm
-	sending sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
+	postDrivers []driver // by completion vector; they send what posting goroutines and the timer gave to the engine; see kick
+	alarm       alarm
+	sending     sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
 
 	// Which goroutine receives: receive.go, lead.go.
 	receivers []*receiver
@@ -41,7 +41,7 @@ type device struct {
 	canSpin   bool // a goroutine that polls can receive on all ports
 	traffic   traffic
 
-	keeper *keeper // nil unless the device is attended; see attend_linux.go
+	standby *standby // nil unless the device is attended; see attend_linux.go
 
 	events  eventqueue.Queue[verbs.AsyncEvent]
 	capture capture
@@ -49,7 +49,7 @@ type device struct {
 }
 
 func newDevice(name string, ports []*port) *device {
-	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now(), vectors: 1, posters: make([]driver, vectorsOfHost())}
+	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now(), vectors: 1, postDrivers: make([]driver, vectorsOfHost())}
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
@@ -59,8 +59,8 @@ func newDevice(name string, ports []*port) *device {
 	d.gids.init()
 	d.groups.init()
 	d.events.Init(isFatal)
-	for i := range d.posters {
-		d.posters[i].init(d)
+	for i := range d.postDrivers {
+		d.postDrivers[i].init(d)
 	}
 	d.alarm.init(d)
 	d.canSpin = true
@@ -294,8 +294,8 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 // Close closes the links and waits until the receiving goroutines have ended.
 func (d *device) Close() error {
 	d.waitUntilSent()
-	if d.keeper != nil {
-		d.keeper.end()
+	if d.standby != nil {
+		d.standby.end()
 	}
 	closePorts(d.ports)
 	d.groups.close()

@@ -39,7 +39,7 @@ type driver struct {
 	outbox *transport.Outbox
 	egress []link.Egress // by GID index
 
-	mu      sync.Mutex  // held while the posters' driver sends
+	mu      sync.Mutex  // held while a post driver sends
 	pending atomic.Bool // the engine was given something since the last round began
 }
 
@@ -103,7 +103,7 @@ func (w *driver) round() bool {
 // goroutine is in kick already for its completion vector, that goroutine sends them. After some rounds another goroutine
 // sends the rest, because the caller's program waits.
 func (d *device) kick(qpn uint32) {
-	w := &d.posters[qpn%uint32(len(d.posters))]
+	w := &d.postDrivers[qpn%uint32(len(d.postDrivers))]
 	if w.drive(posterRounds) {
 		go w.drive(math.MaxInt)
 	}

@@ -175,15 +175,15 @@ func WithoutRoom(dev *verbs.Device) {
 func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
 	d := verbs.ProviderOf(dev).(*device)
 	sent := func() uint64 { return SentBytes(dev) }
-	for i := range d.posters {
-		d.posters[i].mu.Lock() // so post itself sends nothing
+	for i := range d.postDrivers {
+		d.postDrivers[i].mu.Lock() // so post itself sends nothing
 	}
 	post()
-	for i := range d.posters {
-		d.posters[i].mu.Unlock()
+	for i := range d.postDrivers {
+		d.postDrivers[i].mu.Unlock()
 	}
 	before := sent()
-	rest = d.posters[0].drive(posterRounds)
+	rest = d.postDrivers[0].drive(posterRounds)
 	return sent() - before, rest
 }
 

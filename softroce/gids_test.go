@@ -232,7 +232,7 @@ func TestOnThisHost(t *testing.T) {
 	if d.onThisHost(own) {
 		t.Error("an address is known after the host has lost it")
 	}
-	d.posters = make([]driver, 4)
+	d.postDrivers = make([]driver, 4)
 	if d.shardsOf(own) != 0 || d.shardsOf(netip.MustParseAddr("127.0.0.1")) != 4 {
 		t.Error("the packets of other hosts are sorted by queue pairs, or those of this host are not")
 	}

@@ -79,7 +79,7 @@ func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 
 // leads returns the receiver for a goroutine that waits. It returns nil if threads of C receive.
 func (c *cq) leads() *receiver {
-	if c.d.keeper != nil {
+	if c.d.standby != nil {
 		return nil
 	}
 	return c.home.Load()

@@ -4,7 +4,7 @@
 //  1. A driver that finds no room copies the packets that are left to the outlet of their source port (keep), and fills the
 //     outlet. Then the engine builds no more for it. The driver goes on with other outlets.
 //  2. A goroutine, which exists only while packets wait, sends them when there is room (drain). It is the same for an attended
-//     device: neither the keeper nor Drive looks for room.
+//     device: neither the standby thread nor Drive looks for room.
 //  3. When all of them are sent, the engine goes on.
 //
 // Each driver fills its outbox once at most before it finds that an outlet is full. So no more than that waits per driver.
@@ -86,7 +86,7 @@ func (x *outlet) drain() {
 			time.Sleep(receivePause) // the system lacks some resource, perhaps only for a moment
 		}
 	}
-	x.d.posters[0].drive(math.MaxInt)
+	x.d.postDrivers[0].drive(math.MaxInt)
 }
 
 // sendKept sends the packets that wait, or drops them after an error. It returns true if some are left.

@@ -54,13 +54,13 @@ const mostVectors = 4
 //     they gain; or
 //   - nobody can poll.
 func (p *port) open(d *device) {
-	buffer, vectors := p.link.Status().ReceiveBuffer, len(d.posters)
+	buffer, vectors := p.link.Status().ReceiveBuffer, len(d.postDrivers)
 	links := []link.Link{p.link}
 	if vectors > 1 && buffer >= enoughFlight && mayPoll() && link.Trying(p.link) != nil {
 		links = append(links, link.Split(p.link, vectors-1)...)
 	}
 	for i, l := range links {
-		p.receivers = append(p.receivers, newReceiver(d, l, &d.posters[i]))
+		p.receivers = append(p.receivers, newReceiver(d, l, &d.postDrivers[i]))
 	}
 	if buffer > 0 {
 		p.room = room.New(buffer, vectors) // a peer on this host may have so many sockets
@@ -153,7 +153,7 @@ func (p *port) flight(peer netip.Addr) int {
 
 // shardsOf returns over how many sockets a peer may spread the packets that it gets, by queue pair number.
 func (d *device) shardsOf(peer netip.Addr) int {
-	if len(d.posters) > 1 && d.onThisHost(peer) {
+	if len(d.postDrivers) > 1 && d.onThisHost(peer) {
 		return mostVectors
 	}
 	return 0

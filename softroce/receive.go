@@ -35,15 +35,15 @@ const (
 	receivePause   = 10 * time.Millisecond
 )
 
-// standByTick is the time between two looks of a port's goroutine that stands by. Tests replace it.
+// standByTick is the time between two looks of a port's goroutine, or a standby thread, that stands by. Tests replace it.
 var standByTick = time.Millisecond
 
 // receiver receives with one link.
 type receiver struct {
-	d       *device
-	link    link.Link
-	posters *driver       // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
-	tick    time.Duration // standByTick
+	d          *device
+	link       link.Link
+	postDriver *driver       // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
+	tick       time.Duration // standByTick
 
 	turn.Turn
 	own    *turn.Waiter  // of the port's goroutine
@@ -68,8 +68,8 @@ type receiver struct {
 	try func(*link.Ingress) error // receives without waiting; nil if the link must wait
 }
 
-func newReceiver(d *device, l link.Link, posters *driver) *receiver {
-	r := &receiver{d: d, link: l, posters: posters, in: link.NewIngress(), heard: heard{buffer: socketBytes(l.Status().ReceiveBuffer)}, tick: standByTick,
+func newReceiver(d *device, l link.Link, postDriver *driver) *receiver {
+	r := &receiver{d: d, link: l, postDriver: postDriver, in: link.NewIngress(), heard: heard{buffer: socketBytes(l.Status().ReceiveBuffer)}, tick: standByTick,
 		own: turn.NewWaiter(), other: turn.NewWaiter(), try: link.Trying(l)}
 	r.Interrupt = func() {
 		if r.waits.Load() {
@@ -77,7 +77,7 @@ func newReceiver(d *device, l link.Link, posters *driver) *receiver {
 		}
 	}
 	r.pollsFirst = r.try != nil && mayPoll()
-	if posters != nil {
+	if postDriver != nil {
 		r.sender.init(d)
 	}
 	return r
@@ -124,7 +124,7 @@ func (r *receiver) round(c *cq) error {
 		return err
 	}
 	switch {
-	case r.posters == nil: // nothing can follow: datagrams to a group
+	case r.postDriver == nil: // nothing can follow: datagrams to a group
 	case pushedTo(c) != before:
 		r.owes = true
 	default:
@@ -189,7 +189,7 @@ func (r *receiver) countFailure() {
 // answer sends what follows from the received packets.
 func (r *receiver) answer() {
 	if _, more := r.sender.send(receiverRounds); more {
-		go r.posters.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
+		go r.postDriver.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
 	}
 }
 

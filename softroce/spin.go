@@ -24,7 +24,7 @@ import (
 
 // Drives returns false if a link must wait for packets, as on a simulated network, and if threads
 // of C drive the device.
-func (c *cq) Drives() bool { return c.d.canSpin && c.d.keeper == nil }
+func (c *cq) Drives() bool { return c.d.canSpin && c.d.standby == nil }
 
 const (
 	// yieldAfter is the number of calls of DriveOnce in a row that receive nothing, after which it yields. A yield

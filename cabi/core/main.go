@@ -30,7 +30,7 @@ import (
 
 func main() {} // c-shared needs it
 
-// A thread of the program and the keeper each hold one of the runtime's processors while they are outside Go. If none is
+// A thread of the program and the standby thread each hold one of the runtime's processors while they are outside Go. If none is
 // idle, the runtime's monitor takes theirs away every 20 µs, and wakes a thread each time. So there is one more.
 func init() {
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -199,7 +199,7 @@ func rv_close(handle C.rv_handle) C.int {
 	}
 	delete(devices.byName, c.name)
 	if err := c.Close(); err != nil {
-		return errnoOf(err) // the keeper still reads shared
+		return errnoOf(err) // the standby thread still reads shared
 	}
 	freeShared(c.shared)
 	return 0

@@ -266,7 +266,7 @@ extern __thread struct idle {
 	unsigned rare; /* yields that took long, less the others */
 	uint64_t since; /* time of the first of polls, in nanoseconds */
 } idle;
-/* Counts the threads that wait for packets. The keeper leaves the packets to them. */
+/* Counts the threads that wait for packets. The standby thread leaves the packets to them. */
 void attend(struct context *c, int by);
 
 /* async.c: takes the records of an object that has no more events out of the pipe. */

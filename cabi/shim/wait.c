@@ -54,7 +54,7 @@ int poll_first(unsigned *vain, struct pollfd *fds, int n)
 
 void attend(struct context *c, int by) { __atomic_add_fetch(&c->device->attending, by, __ATOMIC_SEQ_CST); }
 
-/* await_packets must not be a cancellation point, because ibv_poll_cq is not. The keeper leaves the packets to this thread. */
+/* await_packets must not be a cancellation point, because ibv_poll_cq is not. The standby thread leaves the packets to this thread. */
 static void await_packets(struct context *c)
 {
 	const int rest = 1; /* milliseconds; not longer, because other threads may complete something */

@@ -65,7 +65,7 @@ func TestSignals(t *testing.T) {
 
 // TestUnmappedBuffers unmaps registered memory before the device accesses it.
 func TestUnmappedBuffers(t *testing.T) {
-	runCases(t, compile(t, "unmap"), "poll", "event", "keeper", "timers")
+	runCases(t, compile(t, "unmap"), "poll", "event", "standby", "timers")
 }
 
 // TestHandles overwrites handles and contexts of objects, and posts lists and chains that are none.

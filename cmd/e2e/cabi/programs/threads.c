@@ -88,10 +88,10 @@ static void *get_event(void *channel)
 	return (void *)(intptr_t)ibv_get_cq_event(channel, &cq, &context);
 }
 
-/* attending returns the number of threads that the keeper leaves the packets to. */
+/* attending returns the number of threads that the standby thread leaves the packets to. */
 static int attending(void) { return __atomic_load_n(&context_of(a.context)->device->attending, __ATOMIC_SEQ_CST); }
 
-/* A cancelled thread must not count as one that receives: else the keeper would leave each packet to it for a while. */
+/* A cancelled thread must not count as one that receives: else the standby thread would leave each packet to it for a while. */
 static void cancel(void)
 {
 	for (int i = 0; i < 8; i++) {

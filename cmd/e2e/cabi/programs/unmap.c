@@ -1,6 +1,6 @@
 /*
  * Memory that is unmapped while it is registered. The argument selects which end's memory, the
- * operation and who receives: a thread that polls, one that waits for events, or the keeper.
+ * operation and who receives: a thread that polls, one that waits for events, or the standby thread.
  */
 #include "pair.h"
 
@@ -26,8 +26,8 @@ static struct ibv_wc next(struct end *e, const char *how)
 			return wc;
 		CHECK(!ibv_get_cq_event(e->channel, &cq, &context));
 		ibv_ack_cq_events(cq, 1);
-	} else if (!strcmp(how, "keeper")) {
-		usleep(200000); /* nobody drives: the keeper and the timers must do it all */
+	} else if (!strcmp(how, "standby")) {
+		usleep(200000); /* nobody drives: the standby thread and the timers must do it all */
 	}
 	return completion(e->cq);
 }
