@@ -20,20 +20,20 @@ const pollFor = 50 * time.Microsecond
 // mayPoll reports whether the process has more than one processor. With one, a thread that polls keeps others from it.
 func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }
 
-// patience decides whether a wait begins with polling. After a poll in vain, waits begin with it in half as much of the time. If the
-// peer needs the same processor, polling is always in vain.
+// patience decides whether a wait begins with polling. The more often that was in vain, the shorter is the part of the time in which
+// waits begin with it. If the peer needs the same processor, polling is always in vain.
 //
 // Two ends on one host must poll at the same time. If only one polls, the other may need longer to wake than the first one
 // polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on. Threads of C
 // have the same rule (cabi/shim/wait.c).
 type patience struct {
-	vain int // vainCost per poll in vain, less the number of others; 0 to mostVain
+	vain int // twice the number of polls in vain, less the number of others; 0 to mostVain
 }
 
 const (
-	// vainCost is how many polls that find packets save about as much as one in vain costs.
-	vainCost = 8
-	mostVain = 10 * vainCost
+	// vainStep is how much more in vain halves the number of slots.
+	vainStep = 8
+	mostVain = 10 * vainStep
 	// slotBits is the length of a slot, about a millisecond, as a power of two in nanoseconds.
 	slotBits = 20
 )
@@ -41,7 +41,7 @@ const (
 // poll begins a wait with polling, if that has been worth it lately. It calls try until something has come, or until the
 // caller must stop. It reports whether something has come.
 func (p *patience) poll(began time.Time, try func() (came, stop bool)) (came bool) {
-	if began.UnixNano()>>slotBits&(1<<(p.vain/vainCost)-1) != 0 {
+	if began.UnixNano()>>slotBits&(1<<(p.vain/vainStep)-1) != 0 {
 		return false
 	}
 	for limit := began.Add(pollFor); ; {
@@ -52,7 +52,7 @@ func (p *patience) poll(began time.Time, try func() (came, stop bool)) (came boo
 		case stop: // which says nothing
 			return false
 		case time.Now().After(limit):
-			p.vain = min(p.vain+vainCost, mostVain)
+			p.vain = min(p.vain+2, mostVain)
 			return false
 		}
 	}

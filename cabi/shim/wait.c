@@ -35,9 +35,9 @@ static bool several_processors(void)
  */
 int poll_first(unsigned *vain, struct pollfd *fds, int n)
 {
-	const unsigned vain_cost = 8, most_vain = 10 * vain_cost, slot_bits = 20;
+	const unsigned vain_step = 8, most_vain = 10 * vain_step, slot_bits = 20;
 	unsigned v = __atomic_load_n(vain, __ATOMIC_RELAXED);
-	if (!several_processors() || now_ns(CLOCK_REALTIME) >> slot_bits & ((1u << v / vain_cost) - 1))
+	if (!several_processors() || now_ns(CLOCK_REALTIME) >> slot_bits & ((1u << v / vain_step) - 1))
 		return 0;
 	uint64_t began = now_ns(CLOCK_MONOTONIC);
 	int ready;
@@ -47,7 +47,7 @@ int poll_first(unsigned *vain, struct pollfd *fds, int n)
 	if (ready)
 		v -= v > 0;
 	else
-		v = v + vain_cost < most_vain ? v + vain_cost : most_vain;
+		v = v + 2 < most_vain ? v + 2 : most_vain;
 	__atomic_store_n(vain, v, __ATOMIC_RELAXED);
 	return ready;
 }
