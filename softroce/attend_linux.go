@@ -45,8 +45,6 @@ type standby struct {
 	attending *int32        // threads that wait for the packets; the caller of Attend counts them
 	idle      atomic.Bool   // the standby thread sleeps until a packet arrives
 	closing   atomic.Bool
-	polls     bool // a wait may begin with polling
-	patience  patience
 }
 
 // Attend makes the callers of Drive and the standby thread receive packets. It returns a descriptor that is
@@ -54,7 +52,7 @@ type standby struct {
 // that wait for the descriptor and will call Drive. Attend must be called before any object is
 // made. If it fails, the device can only be closed.
 func (d *device) Attend(attending *int32) (packets int, err error) {
-	s := &standby{d: d, attending: attending, packets: -1, call: -1, polls: mayPoll()}
+	s := &standby{d: d, attending: attending, packets: -1, call: -1}
 	if err := s.open(); err != nil {
 		s.free()
 		return -1, err
@@ -222,9 +220,7 @@ func (s *standby) wait(seen uint64, tick bool) (packets bool, err error) {
 		}
 	}
 	ready := []unix.PollFd{{Fd: int32(s.packets), Events: unix.POLLIN}, {Fd: int32(s.call), Events: unix.POLLIN}}
-	if timeout, err = s.poll(ready, timeout); err == nil {
-		_, err = unix.Poll(ready, timeout)
-	}
+	_, err = unix.Poll(ready, timeout)
 	s.idle.Store(false)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return false, err
@@ -234,18 +230,6 @@ func (s *standby) wait(seen uint64, tick bool) (packets bool, err error) {
 		_, _ = unix.Read(s.call, count[:])
 	}
 	return ready[0].Revents != 0, nil
-}
-
-// poll polls for a moment if there is a stream; await.go has the reasons. It returns the timeout of the wait that is left.
-func (s *standby) poll(ready []unix.PollFd, timeout int) (left int, err error) {
-	if s.polls && s.d.traffic.stream.Load() && s.patience.poll(time.Now(), func() (came, stop bool) {
-		var n int
-		n, err = unix.Poll(ready, 0)
-		return n > 0 || err != nil, false
-	}) {
-		timeout = 0
-	}
-	return timeout, err
 }
 
 // wake ends the standby thread's sleep.
