@@ -154,7 +154,6 @@ func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	return c, nil
 }
 
-func (c *cq) Poll(wcs []verbs.WC) (int, error)  { return c.CQ.Poll(wcs), nil }
 func (c *cq) PollEx([]verbs.WCEx) (int, error)  { return 0, syscall.EINVAL }
 func (c *cq) Arm(solicitedOnly bool) error      { c.CQ.Arm(solicitedOnly); return nil }
 func (c *cq) Moderate(int, time.Duration) error { return syscall.EOPNOTSUPP }
@@ -226,8 +225,12 @@ type qp struct {
 	d *device
 	*transport.QP
 
-	cause int    // number of the packet that it received last
-	again Repeat // why its requester went back the last time
+	cause  int    // number of the packet that it received last
+	again  Repeat // why its requester went back the last time
+	sigAll bool   // every send is signaled
+	sendCQ *cq
+	places []place // the requests that have a place in the send queue, the oldest first
+	old    int     // completions in the CQ that are of requests from before a reset
 }
 
 func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
@@ -242,13 +245,16 @@ func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &qp{d: p.d, QP: created}
+	q := &qp{d: p.d, QP: created, sigAll: init.SigAll, sendCQ: init.SendCQ.(*cq)}
 	created.User, p.d.qps = q, append(p.d.qps, q)
 	return q, nil
 }
 
 func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	err := q.QP.Modify(attr, mask)
+	if err == nil && mask&qpstate.MaskState != 0 && attr.State == qpstate.Reset {
+		q.reset()
+	}
 	q.d.world.transmit()
 	return err
 }
@@ -256,13 +262,26 @@ func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 func (q *qp) Query(verbs.QPAttrMask) (verbs.QPAttr, error) { return q.QP.Query(), nil }
 
 func (q *qp) PostSend(wrs []verbs.SendWR) (int, error) {
-	n, err := q.QP.PostSend(wrs)
+	most := min(len(wrs), q.room())
+	n, err := q.QP.PostSend(wrs[:most])
+	if err == nil && most < len(wrs) {
+		err = syscall.ENOMEM
+	}
+	for i := range wrs[:n] {
+		q.occupy(&wrs[i])
+	}
 	q.d.world.transmit()
 	return n, err
 }
 
 func (q *qp) BindMW(id uint64, flags verbs.SendFlags, b *verbs.MWBind) error {
+	if q.room() == 0 {
+		return syscall.ENOMEM
+	}
 	err := q.QP.BindMW(id, flags, b)
+	if err == nil {
+		q.occupy(&verbs.SendWR{ID: id, Flags: flags, Opcode: verbs.OpBindMW})
+	}
 	q.d.world.transmit()
 	return err
 }

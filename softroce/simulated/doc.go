@@ -12,10 +12,10 @@
 //
 // The engine is the one of package softroce, from the verbs down to the ICRC; only sockets, time
 // and goroutines are replaced. So the package also works in a browser (js/wasm), where the
-// laboratory uses it. A World and its devices are for one goroutine. CQ.Wait would wait forever:
+// laboratory uses it. A send queue fills up as with most adapters: see places.go. A World and its devices are for one goroutine. CQ.Wait would wait forever:
 // step, and poll.
 //
 // The files: world.go has the clock and the hosts, wire.go the packets, reason.go why a packet was
-// sent and what became of it, device.go the provider of package verbs, inspect.go what objects
-// hold.
+// sent and what became of it, device.go the provider of package verbs, places.go the places of
+// send queues, inspect.go what objects hold.
 package simulated

@@ -1,0 +1,87 @@
+// Places in a send queue. The engine frees the place of a request when the request is done, as rdma_rxe does.
+// The libraries of most adapters free it when the program polls the completion of this request or of a later
+// one. A World counts as those libraries do, so that a program which works here works there too.
+
+package simulated
+
+import (
+	"slices"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// place is a request that has a place in a send queue.
+type place struct {
+	wr       verbs.SendWR
+	signaled bool
+}
+
+// room returns how many more requests the send queue takes.
+func (q *qp) room() int { return int(q.Cap().MaxSendWR) - len(q.places) }
+
+// occupy gives a request, which was posted, its place.
+func (q *qp) occupy(wr *verbs.SendWR) {
+	p := place{*wr, q.sigAll || wr.Flags&verbs.SendSignaled != 0}
+	p.wr.SGL = slices.Clone(wr.SGL)
+	q.places = append(q.places, p)
+}
+
+// Poll polls, and frees the places of the sends that are now known to be done.
+func (c *cq) Poll(wcs []verbs.WC) (int, error) {
+	n := c.CQ.Poll(wcs)
+	for i := range wcs[:n] {
+		for _, q := range c.d.qps {
+			if q.sent(&wcs[i]) {
+				q.free(wcs[i].Status, func() int { return q.count(wcs[i+1:n]) + q.completed() })
+			}
+		}
+	}
+	return n, nil
+}
+
+// sent reports whether a completion is of a send of this queue pair.
+func (q *qp) sent(wc *verbs.WC) bool { return wc.QPN == q.QPN() && wc.Opcode&verbs.WCRecv == 0 }
+
+// count counts the completions of sends of this queue pair.
+func (q *qp) count(wcs []verbs.WC) (n int) {
+	for i := range wcs {
+		if q.sent(&wcs[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// completed returns how many completions of sends the CQ holds.
+func (q *qp) completed() int { return q.count(q.sendCQ.Inspect().Completions) }
+
+// free frees the places up to that of a completion. behind counts the completions behind it. A success is of
+// the oldest signaled request. A failure may be of an unsignaled one too, but each request behind it is
+// flushed with a completion.
+func (q *qp) free(status verbs.WCStatus, behind func() int) {
+	switch {
+	case q.old > 0:
+		q.old--
+	case status == verbs.WCSuccess:
+		q.places = q.places[1+slices.IndexFunc(q.places, func(p place) bool { return p.signaled }):]
+	default:
+		q.places = q.places[max(len(q.places)-behind(), 0):]
+	}
+}
+
+// reset empties the queue. The completions that the CQ still holds are of requests from before.
+func (q *qp) reset() { q.places, q.old = nil, q.completed() }
+
+// Held returns the sends of a queue pair that are done, and whose places the program has not freed by a poll
+// yet, the oldest first. QPView.Sends has those that are not done.
+func (w *World) Held(h Host, of *verbs.QP) (held []verbs.SendWR) {
+	for _, q := range w.devices[h].qps {
+		if q.QPN() != of.QPN() {
+			continue
+		}
+		for _, p := range q.places[:max(len(q.places)-len(q.Inspect().Sends), 0)] {
+			held = append(held, p.wr)
+		}
+	}
+	return held
+}
