@@ -221,6 +221,8 @@ export interface CQView {
   depth: number;
   armed: "" | "solicited" | "any";
   overrun: boolean;
+  events: number;
+  unacked: number;
   completions: Completion[];
 }
 
@@ -310,6 +312,7 @@ export interface SendView {
   packets: number;
   sent: number;
   acked: number;
+  done?: boolean;
 }
 
 export interface RecvView {
@@ -398,6 +401,7 @@ export interface Event {
 export interface Result {
   refused?: Refusal;
   accepted?: number;
+  asleep?: boolean;
   completions?: Completion[];
   note?: string;
   code: Code;

@@ -101,6 +101,7 @@ function said(state: State): string {
   const { result } = state.moment.snapshot;
   const action = state.actions[state.cursor - 1]?.do;
   if (result?.completions) return result.completions.length > 0 ? t('ui.result.polled', { n: result.completions.length }) : t('ui.result.polled-none');
+  if (action === 'get_cq_event') return t('ui.result.event');
   if (action === 'step' || action === 'run') return t('ui.result.clock', { at: time(state.moment.snapshot.now_ns) });
   if (result?.accepted !== undefined) return t('ui.result.accepted', { n: result.accepted });
   return t('ui.result.done');

@@ -185,6 +185,7 @@ export const calls: Record<string, string> = {
   alloc_pd: 'ibv_alloc_pd', reg_mr: 'ibv_reg_mr', create_cq: 'ibv_create_cq', create_srq: 'ibv_create_srq', create_qp: 'ibv_create_qp',
   create_ah: 'ibv_create_ah', alloc_mw: 'ibv_alloc_mw', modify_qp: 'ibv_modify_qp', query_qp: 'ibv_query_qp', modify_srq: 'ibv_modify_srq',
   post_send: 'ibv_post_send', post_recv: 'ibv_post_recv', bind_mw: 'ibv_bind_mw', poll_cq: 'ibv_poll_cq', arm_cq: 'ibv_req_notify_cq',
+  get_cq_event: 'ibv_get_cq_event', ack_cq_events: 'ibv_ack_cq_events',
 };
 
 /** The call in C that closes an object of a kind. */

@@ -11,7 +11,7 @@ import { AddressHandle, Depth, Queue, Region, SharedQueue, Window } from './obje
 import { attempt } from './playback';
 import { openPost } from './post';
 import { QueuePair } from './qp';
-import { change, perform } from './store';
+import { change, get, perform } from './store';
 
 const making: [string, string, Kind[]][] = [
   ['alloc_pd', 'PD', []], ['create_cq', 'CQ', []], ['reg_mr', 'MR', ['PD']], ['create_qp', 'QP', ['PD', 'CQ']],
@@ -97,12 +97,18 @@ function ObjectCard(props: Props & { object: ObjectView }) {
 const verbsOf: Record<Kind, string[]> = {
   PD: [],
   MR: ['write', 'exchange'],
-  CQ: ['poll_cq', 'arm_cq'],
+  CQ: ['poll_cq', 'arm_cq', 'get_cq_event', 'ack_cq_events'],
   SRQ: ['post_recv', 'modify_srq'],
   QP: ['post_send', 'post_recv', 'exchange', 'bind_mw', 'query_qp', 'connect'],
   AH: [],
   MW: ['exchange'],
 };
+
+// A program that has never armed a CQ does not wait for its events.
+function wasArmed(host: HostView, { name }: ObjectView): boolean {
+  const { actions, cursor } = get();
+  return actions.slice(0, cursor).some((a) => a.do === 'arm_cq' && a.host === host.name && a.name === name);
+}
 
 function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
   const place: Place = { host, peer, object, tables };
@@ -116,12 +122,13 @@ function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
   const press = (verb: string) => {
     if (verb === 'post_send' || verb === 'post_recv') openPost(host, object, verb === 'post_recv', tables);
     else if (verb === 'connect') attempt(() => connect(object.name));
-    else if (verb === 'poll_cq' || verb === 'query_qp') direct(verb);
+    else if (['poll_cq', 'query_qp', 'get_cq_event', 'ack_cq_events'].includes(verb)) direct(verb);
     else openForm(verb, place);
   };
   const shown = verbsOf[object.kind].filter((verb) =>
     (verb !== 'bind_mw' || host.objects.some((o) => o.mw?.type === 1)) && (verb !== 'post_recv' || !object.qp?.srq)
-    && (verb !== 'connect' || connectable(object.name)));
+    && (verb !== 'connect' || connectable(object.name))
+    && (verb !== 'get_cq_event' || wasArmed(host, object)) && (verb !== 'ack_cq_events' || object.cq!.unacked > 0));
   return (
     <>
       <div class="verbs">

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { AHView, Completion, CQView, MRView, MWView, SRQView } from '../api';
-import { bytes } from '../common/format';
+import { bytes, hex } from '../common/format';
 import { t } from '../texts';
 import { Recv } from './qp';
 import { intoView } from './view';
@@ -68,6 +68,8 @@ export function Depth({ cq }: { cq: CQView }) {
     <span class="small muted">
       {t('ui.cq.depth', { n: cq.completions.length, depth: cq.depth })}
       {cq.armed && <> · <span class="badge">{t(cq.armed === 'any' ? 'ui.cq.armed' : 'ui.cq.armed-solicited')}</span></>}
+      {cq.events > 0 && <> · <span class="badge">{t('ui.cq.events', { n: cq.events })}</span></>}
+      {cq.unacked > 0 && <> · <span class="badge">{t('ui.cq.unacked', { n: cq.unacked })}</span></>}
       {cq.overrun && <> · <strong class="bad">{t('ui.cq.overrun')}</strong></>}
     </span>
   );
@@ -89,7 +91,7 @@ export function CompletionRow({ wc }: { wc: Completion }) {
     <li class={good ? 'wr good' : 'wr bad'}>
       <span class="wr-id">{String(wc.id)}</span>
       <span class="wr-op">{wc.status}</span>
-      <span class="wr-size">{[wc.opcode, wc.byte_len !== undefined ? t('ui.bytes', { n: wc.byte_len }) : '', wc.imm !== undefined ? `imm ${wc.imm}` : '', wc.qp].filter(Boolean).join(' · ')}</span>
+      <span class="wr-size">{[wc.opcode, wc.byte_len !== undefined ? t('ui.bytes', { n: wc.byte_len }) : '', wc.imm !== undefined ? `imm ${wc.imm}` : '', wc.invalidated_rkey !== undefined ? t('ui.wc.invalidated', { rkey: hex(Number(wc.invalidated_rkey), 0) }) : '', wc.qp].filter(Boolean).join(' · ')}</span>
     </li>
   );
 }
@@ -114,6 +116,7 @@ export function Window({ mw }: { mw: MWView }) {
       <Fact name="rkey" value={mw.rkey} />
       <Fact name="addr" value={mw.bound ? mw.addr : t('ui.mw.unbound')} />
       {mw.bound && <Fact name="length" value={String(mw.length)} />}
+      {mw.bound && <Fact name="access" value={mw.access.join(' ')} />}
     </Facts>
   );
 }

@@ -22,9 +22,12 @@ export function QueuePair({ host, object, qp, tables, now }: Props) {
       />
       {qp.state !== qp.program_state && <p class="note-box">{t('ui.qp.differs', { state: qp.state, program: qp.program_state })}</p>}
       {qp.timer && <Timer qp={qp} now={now} />}
+      {qp.sends.length > 0 && qp.sends.length >= (qp.cap.send_wr ?? 0) && <p class="note-box">{t('ui.qp.full')}</p>}
       {qp.draining && <p class="note-box">{t('ui.qp.draining')}</p>}
       <div class="queues">
-        <Queue title={t('ui.qp.sends')} empty={t('ui.qp.no-sends')}>{qp.sends.map((send) => <Send key={String(send.id)} send={send} />)}</Queue>
+        <Queue title={t('ui.qp.sends')} empty={t('ui.qp.no-sends')} places={qp.cap.send_wr}>
+          {qp.sends.map((send, i) => <Send key={i} send={send} quiet={!qp.sig_all} />)}
+        </Queue>
         {qp.srq
           ? <p class="small muted">{t('ui.qp.srq', { srq: qp.srq })}</p>
           : <Queue title={t('ui.qp.recvs')} empty={t('ui.qp.no-recvs')}>
@@ -38,23 +41,24 @@ export function QueuePair({ host, object, qp, tables, now }: Props) {
   );
 }
 
-function Queue({ title, empty, children }: { title: string; empty: string; children: unknown }) {
+function Queue({ title, empty, places, children }: { title: string; empty: string; places?: number; children: unknown }) {
   const list = [children].flat(2).filter(Boolean);
   return (
     <div class={list.length > 0 ? 'queue' : 'queue none'} role="group" aria-label={title}>
-      <h4>{title} <span class="count">{list.length}</span></h4>
+      <h4>{title} <span class="count">{places ? `${list.length}/${places}` : list.length}</span></h4>
       {list.length > 0 ? <ol>{list as never}</ol> : <p class="hidden">{empty}</p>}
     </div>
   );
 }
 
-function Send({ send }: { send: SendView }) {
+// A request is quiet if it completes only when it fails. One that is done keeps its place until a poll frees it.
+function Send({ send, quiet }: { send: SendView; quiet: boolean }) {
   const part = (n: number) => `${(100 * n) / Math.max(1, send.packets)}%`;
   return (
-    <li class="wr">
+    <li class={send.done ? 'wr done' : 'wr'}>
       <span class="wr-id">{String(send.id)}</span>
       <span class="wr-op">{send.opcode}</span>
-      <span class="wr-size">{t('ui.bytes', { n: send.length })}</span>
+      <span class="wr-size">{[send.flags.includes('FENCE') && 'FENCE', quiet && send.flags.includes('SIGNALED') && 'SIGNALED', send.done ? t('ui.wr.done') : t('ui.bytes', { n: send.length })].filter(Boolean).join(' · ')}</span>
       <span class="progress" role="img" aria-label={t('ui.wr.progress', { sent: send.sent, acked: send.acked, n: send.packets })}>
         <i class="sent" style={{ width: part(send.sent) }} />
         <i class="acked" style={{ width: part(send.acked) }} />

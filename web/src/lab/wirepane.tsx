@@ -101,15 +101,15 @@ function talks(events: Event[], since: number): Message[] {
 }
 
 function marks(events: Event[], since: number, name: (e: Event) => string): Mark[] {
-  const shown = events.filter((e) => /^qp\.transition$|^wr\.|^async\.|^completion\./.test(e.event) && nanoseconds(e) >= since);
+  const shown = events.filter((e) => /^qp\.transition$|^wr\.|^async\.|^wait\.begun$|^completion\./.test(e.event) && nanoseconds(e) >= since);
   return shown.map((e) => ({
     key: e.n, side: e.end === 'client' ? 'left' : 'right', at: nanoseconds(e), order: e.action, text: name(e) + markText(e),
     tone: bad(e) ? 'bad' : undefined,
   }));
 }
 
-/** Reports whether an event is a refused call or a failed request. */
-export const bad = (e: Event) => e.attrs?.error !== undefined || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
+/** Reports whether an event is a refused call, a failed request or a failure that the device reports. */
+export const bad = (e: Event) => e.attrs?.error !== undefined || e.attrs?.fatal === true || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
 
 function markText(e: Event): string {
   if (e.event === 'wr.completed') return `${String(e.attrs?.status).replace('IBV_WC_', '')} ${e.attrs?.wr_id ?? ''}`;

@@ -56,7 +56,7 @@ func (s *Session) code(a *action.Action, r *Result, before memory) {
 func (h *host) forProgram() *program.Host {
 	out := &program.Host{Name: h.side.String(), Peer: h.side.Peer().String(), Knows: endpoints(h.told), Told: endpoints(h.s.hosts[h.side.Peer()].told)}
 	for _, o := range h.objects {
-		p := program.Object{Name: o.name, Kind: o.kind, Verb: o.verb, Closed: o.closed, Bound: o.bound}
+		p := program.Object{Name: o.name, Kind: o.kind, Verb: o.verb, Closed: o.closed, Bound: o.bound, Unacked: o.unacked}
 		if o.kind == "MR" {
 			p.ZeroBased, p.Length = o.zeroBased(), o.mr.Len()
 		}
@@ -73,7 +73,7 @@ func endpoints(list []told) (out []program.Endpoint) {
 }
 
 func (r *Result) forProgram() *program.Result {
-	out := &program.Result{Accepted: r.Accepted}
+	out := &program.Result{Accepted: r.Accepted, Asleep: r.Asleep, Acked: r.acked}
 	if r.Refused != nil {
 		out.Errno = r.Refused.Errno
 	}

@@ -186,8 +186,8 @@ func (h *host) completed(wc *verbs.WC) {
 }
 
 // armed logs that the program will wait for a completion.
-func (h *host) armed(*object, bool) {
-	h.note(&event.CompletionAwaited, "ask for an event at the next completion")
+func (h *host) armed(o *object) {
+	h.note(&event.CompletionAwaited, "arm CQ "+o.name)
 }
 
 // toldEndpoint logs the message with an endpoint at both ends.
@@ -233,7 +233,9 @@ func (s *Session) collectEvents() {
 		h, from := s.hosts[e.Host], len(s.log)
 		switch {
 		case e.Completion:
-			h.noteAt(e.At, &event.CompletionEvent, "completion event of "+h.cqName(e.Async), []slog.Attr{slog.String("object", "CQ "+h.cqName(e.Async))})
+			cq := h.cqOf(e.Async)
+			cq.events++
+			h.noteAt(e.At, &event.CompletionEvent, "completion event of "+cq.name, []slog.Attr{slog.String("object", "CQ "+cq.name)})
 		default:
 			h.noteAt(e.At, &event.AsyncEvent, h.asyncText(e.Async), []slog.Attr{slog.Bool("fatal", e.Async.Fatal())})
 		}
@@ -243,13 +245,14 @@ func (s *Session) collectEvents() {
 	}
 }
 
-func (h *host) cqName(e verbs.AsyncEvent) string {
+// cqOf returns the CQ of a completion event. It is open: only a CQ with queue pairs gets completions.
+func (h *host) cqOf(e verbs.AsyncEvent) *object {
 	for _, o := range h.objects {
-		if o.kind == "CQ" && !o.closed && o.cq.Is(e) {
-			return o.name
+		if o.kind == "CQ" && o.cq.Is(e) {
+			return o
 		}
 	}
-	return ""
+	return nil
 }
 
 // asyncText names the event and its object.

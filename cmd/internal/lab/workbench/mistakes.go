@@ -88,18 +88,12 @@ func mistakesOfMemory() []MistakeView {
 }
 
 func mistakesOfQueues() []MistakeView {
-	quiet := makeQP("client", theQP, "RC")
-	quiet[0].SigAll = false
-	var writes []WR
-	for i := range quiet[0].Cap.SendWR + 1 {
-		writes = append(writes, onRegion(Num(i), "RDMA_WRITE", 0, 8))
-	}
 	return []MistakeView{
 		mistakeOf("no-receive", connected(nil, values{"RNR_RETRY": 2}), script(send(1, 64), run, poll("client"), poll("server"))),
 		mistakeOf("receive-too-small", script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
 			script(send(1, 128), run, poll("client"), poll("server"))),
-		mistakeOf("unsignaled-overflow", script(parents("client", bufSize), quiet, objects("server"), toInit("client"), both(tell), toRTR("client"), toRTS("client")),
-			post(writes...)),
+		mistakeOf("unsignaled-overflow", script(quiet("client", 8), objects("server"), toInit("client"), both(tell), toRTR("client"), toRTS("client")),
+			post(writes(0, 9)...)),
 		mistakeOf("no-read-resources", script(both(objects), both(toInit), both(tell), toRTR("client"), move("server", theQP, "RTR", rtrRC.changed(values{"MAX_DEST_RD_ATOMIC": 0})), both(toRTS)),
 			script(post(onRegion(1, "RDMA_WRITE", 0, 64)), run, poll("client"), post(onRegion(2, "RDMA_READ", 0, 64)), run, poll("client"))),
 		mistakeOf("early-disconnect", script(connected(nil, nil), recv("client", 1, 64, 64), recv("server", 1, 0, 64)),

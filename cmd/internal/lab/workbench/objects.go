@@ -56,6 +56,10 @@ type object struct {
 	coded   qpstate.State           // the state that an exported program has seen
 
 	bound *Bind // of an MW: the last bind that was posted
+
+	// Of a CQ.
+	events  int // in its channel
+	unacked int // taken from the channel and not acknowledged
 }
 
 // aKind returns the kind with its article: "a PD", "an MR".
@@ -318,12 +322,26 @@ func (h *host) closeObject(a *Action) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.unacked > 0 && len(h.children(o)) == 0 {
+		return &Result{Asleep: true, Note: unacknowledged}, nil
+	}
 	if err := o.closer().Close(); err != nil {
 		return &Result{Refused: refusalOf(err)}, nil
 	}
 	o.closed = true
 	h.freed(o)
 	return &Result{}, nil
+}
+
+// children returns the names of the open objects that use an object.
+func (h *host) children(o *object) []string {
+	names := []string{}
+	for _, c := range h.objects {
+		if !c.closed && slices.Contains(c.parents, o.name) {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // closeAll closes everything, children first.

@@ -1,4 +1,4 @@
-// Queues: posting work requests, polling and arming CQs.
+// Queues: posting work requests, and polling CQs.
 
 package workbench
 
@@ -308,18 +308,6 @@ func (h *host) pollCQ(a *Action) (*Result, error) {
 		r.Note = "nothing has completed"
 	}
 	return r, nil
-}
-
-func (h *host) armCQ(a *Action) (*Result, error) {
-	o, err := h.find("CQ", a.Name)
-	if err != nil {
-		return nil, err
-	}
-	h.armed(o, a.Solicited)
-	if err := o.cq.Arm(a.Solicited); err != nil {
-		return &Result{Refused: refusalOf(err)}, nil
-	}
-	return &Result{}, nil
 }
 
 func (h *host) modifySRQ(a *Action) (*Result, error) {

@@ -59,6 +59,21 @@ func objects(host string) []Action {
 	return script(parents(host, bufSize), makeQP(host, theQP, "RC"))
 }
 
+// quiet makes objects whose queue pair signals only the sends that ask for it.
+func quiet(host string, sends uint32) []Action {
+	qp := makeQP(host, theQP, "RC")
+	qp[0].SigAll, qp[0].Cap.SendWR = false, sends
+	return script(parents(host, bufSize), qp)
+}
+
+// writes are n unsignaled WRITEs; their numbers begin with first.
+func writes(first Num, n int) (wrs []WR) {
+	for i := range n {
+		wrs = append(wrs, onRegion(first+Num(i), "RDMA_WRITE", 0, 8))
+	}
+	return wrs
+}
+
 // values are attributes, by the names of their bits.
 type values map[string]any
 
@@ -125,6 +140,11 @@ func connected(rtr, rts values) []Action { return connect(objects, rtr, rts) }
 
 // connect makes the objects of both hosts and moves the queue pairs to RTS.
 func connect(objects func(host string) []Action, rtr, rts values) []Action {
+	return connectTelling(objects, tell, rtr, rts)
+}
+
+// connectTelling is connect with an exchange of its own.
+func connectTelling(objects, tell func(host string) []Action, rtr, rts values) []Action {
 	return script(both(objects), both(toInit), both(tell),
 		both(func(h string) []Action { return move(h, theQP, "RTR", rtrRC.changed(rtr)) }),
 		both(func(h string) []Action { return move(h, theQP, "RTS", rtsRC.changed(rts)) }))
@@ -144,8 +164,10 @@ func postRecv(host, queue string, wrs ...WR) []Action {
 // post posts requests to the client's queue pair.
 func post(wrs ...WR) []Action { return postTo(theQP, wrs...) }
 
-func postTo(qp string, wrs ...WR) []Action {
-	return one(&Action{Do: "post_send", Host: "client", Name: qp, WRs: wrs})
+func postTo(qp string, wrs ...WR) []Action { return postAt("client", qp, wrs...) }
+
+func postAt(host, qp string, wrs ...WR) []Action {
+	return one(&Action{Do: "post_send", Host: host, Name: qp, WRs: wrs})
 }
 
 func send(id Num, n uint32) []Action { return post(WR{ID: id, Opcode: "SEND", SGL: sge(0, n)}) }
@@ -155,7 +177,11 @@ func onRegion(id Num, opcode string, off int, n uint32) WR {
 	return WR{ID: id, Opcode: opcode, SGL: sge(0, n), Remote: &Remote{MR: theMR, Offset: off}}
 }
 
-func poll(host string) []Action { return one(&Action{Do: "poll_cq", Host: host, Name: theCQ}) }
+func onCQ(do, host string) []Action { return one(&Action{Do: do, Host: host, Name: theCQ}) }
+
+func poll(host string) []Action { return onCQ("poll_cq", host) }
+func arm(host string) []Action  { return onCQ("arm_cq", host) }
+func wait(host string) []Action { return onCQ("get_cq_event", host) }
 
 var (
 	run  = one(&Action{Do: "run"})

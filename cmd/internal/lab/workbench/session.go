@@ -49,8 +49,11 @@ type Result struct {
 	Refused     *Refusal     `json:"refused,omitempty"`     // the device or the library refused the call
 	Accepted    int          `json:"accepted,omitempty"`    // of a post: the work requests that were queued
 	Completions []Completion `json:"completions,omitempty"` // of a poll
+	Asleep      bool         `json:"asleep,omitempty"`      // in a program the call would wait here; Note says for what
 	Note        string       `json:"note,omitempty"`        // why nothing happened, or what the device made of a value
 	Code        Code         `json:"code"`                  // the same in C and in Go
+
+	acked int // of ack_cq_events: how many
 }
 
 // New returns a session without actions.
@@ -128,7 +131,7 @@ var kinds = map[string]doer{
 	"modify_qp": (*host).modifyQP, "query_qp": (*host).queryQP, "modify_srq": (*host).modifySRQ,
 	"exchange": (*host).exchange, "write": (*host).write,
 	"post_send": (*host).postSend, "post_recv": (*host).postRecv, "bind_mw": (*host).bindMW,
-	"poll_cq": (*host).pollCQ, "arm_cq": (*host).armCQ,
+	"poll_cq": (*host).pollCQ, "arm_cq": (*host).armCQ, "get_cq_event": (*host).getCQEvent, "ack_cq_events": (*host).ackCQEvents,
 }
 
 // worldKinds are the actions on the clock and the wire.
@@ -152,7 +155,7 @@ func (s *Session) Do(a Action) (*Result, error) {
 	s.collectEvents()
 	s.notice(before, packets)
 	s.code(&a, r, before)
-	s.checkGoals()
+	s.checkGoals(before.held - s.held())
 	return r, nil
 }
 

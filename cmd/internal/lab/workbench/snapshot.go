@@ -112,6 +112,7 @@ type memory struct {
 	bytes  map[*object][]byte
 	attrs  map[*object]*qpstate.Attr
 	flying []int
+	held   int // places in send queues of requests that are done
 }
 
 // remember copies what an action may change.
@@ -133,7 +134,20 @@ func (s *Session) remember() memory {
 	for _, p := range s.world.InFlight() {
 		m.flying = append(m.flying, p.ID)
 	}
+	m.held = s.held()
 	return m
+}
+
+// held returns how many places in send queues belong to requests that are done.
+func (s *Session) held() (n int) {
+	for _, h := range s.hosts {
+		for _, o := range h.objects {
+			if o.kind == "QP" && !o.closed {
+				n += len(s.world.Held(h.side, o.qp))
+			}
+		}
+	}
+	return n
 }
 
 // notice notes what the last action has changed. packets is how many there were before.

@@ -3,7 +3,6 @@
 package workbench
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
@@ -51,6 +50,8 @@ type CQView struct {
 	Depth       int          `json:"depth"`
 	Armed       string       `json:"armed"` // "", "solicited" or "any"
 	Overrun     bool         `json:"overrun"`
+	Events      int          `json:"events"`      // in its channel
+	Unacked     int          `json:"unacked"`     // taken from the channel and not acknowledged
 	Completions []Completion `json:"completions"` // the oldest first
 }
 
@@ -146,6 +147,7 @@ type SendView struct {
 	Packets int64     `json:"packets"`
 	Sent    int64     `json:"sent"`
 	Acked   int64     `json:"acked"`
+	Done    bool      `json:"done,omitempty"` // its place is not free: no completion of it or of a later request was polled
 }
 
 // RecvView is a posted receive.
@@ -164,18 +166,13 @@ type SGEView struct {
 }
 
 func (h *host) objectView(o *object) ObjectView {
-	v := ObjectView{Name: o.name, Kind: o.kind, Parents: append([]string{}, o.parents...), Children: []string{}, Made: o.made}
-	for _, c := range h.objects {
-		if !c.closed && slices.Contains(c.parents, o.name) {
-			v.Children = append(v.Children, c.name)
-		}
-	}
+	v := ObjectView{Name: o.name, Kind: o.kind, Parents: append([]string{}, o.parents...), Children: h.children(o), Made: o.made}
 	switch o.kind {
 	case "MR":
 		v.MR = &MRView{Hex(o.mr.Addr()), o.mr.Len(), Hex(o.mr.LKey()), Hex(o.mr.RKey()), sorted(o.mr.Access(), accessBits), o.mr.Bytes(), o.changed}
 	case "CQ":
 		in := h.s.world.InspectCQ(h.side, o.cq)
-		v.CQ = &CQView{Depth: o.cq.Depth(), Armed: in.Armed, Overrun: in.Overrun, Completions: []Completion{}}
+		v.CQ = &CQView{Depth: o.cq.Depth(), Armed: in.Armed, Overrun: in.Overrun, Events: o.events, Unacked: o.unacked, Completions: []Completion{}}
 		for i := range in.Completions {
 			v.CQ.Completions = append(v.CQ.Completions, h.completion(&in.Completions[i]))
 		}
@@ -216,6 +213,11 @@ func (h *host) qpView(o *object) *QPView {
 	}
 	if in.Taken != nil {
 		v.Taken = &h.recvs([]simulated.RecvView{*in.Taken})[0]
+	}
+	for _, wr := range h.s.world.Held(h.side, o.qp) {
+		done := h.send(&simulated.SendView{WR: wr, Length: bytesOf(wr.SGL)}, &in)
+		done.Started, done.Packets, done.Sent, done.Acked, done.Done = true, 1, 1, 1, true
+		v.Sends = append(v.Sends, done)
 	}
 	for i := range in.Sends {
 		v.Sends = append(v.Sends, h.send(&in.Sends[i], &in))

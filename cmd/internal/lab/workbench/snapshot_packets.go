@@ -55,8 +55,10 @@ func (s *Session) packetView(p *simulated.Packet) PacketView {
 		n := Num(imm)
 		v.Imm = &n
 	}
-	if o := s.hosts[p.From].qpOf(p.Why.QPN); o != nil {
-		v.Why.QP = o.name
+	for _, o := range s.hosts[p.From].objects {
+		if o.kind == "QP" && o.qp.QPN() == p.Why.QPN { // open or not
+			v.Why.QP = o.name
+		}
 	}
 	if p.Why.HasWR {
 		id := Num(p.Why.WR)

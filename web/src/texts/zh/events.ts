@@ -35,7 +35,7 @@ export const events: Rules = {
   'sge.dump': [[/^/, 'SGE 的字段']],
   'wc.dump': [[/^/, '完成项的字段']],
   'memory.dump': [[/^/, '区域的前 {bytes} 个字节']],
-  'wait.begun': [[/^ask for an event/, '请求在下一个完成项时通知'], [/^wait for the client's (.*); they complete/, '等待客户端的操作；它们只在客户端产生完成项'], [/^/, '等待']],
+  'wait.begun': [[/^arm CQ (.*)/, '启用 $1 的通知'], [/^wait for the client's (.*); they complete/, '等待客户端的操作；它们只在客户端产生完成项'], [/^/, '等待']],
   'completion.event': [[/^completion event of (.*)/, '$1 的完成通知']],
   'wr.completed': [[/^/, '完成项']],
   'async.event': [[/^(IBV_EVENT_\w+)(?: on (.*))?$/, '异步事件 $1 $2']],

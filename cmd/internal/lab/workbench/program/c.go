@@ -66,7 +66,8 @@ func (c cWriter) object(l *lines, h *Host, a *action.Action, r *Result) {
 		l.check(fmt.Sprintf("%s_bytes = buffer(%d);", v, max(a.Length, 1)))
 		l.add(fmt.Sprintf("%s = ibv_reg_mr(%s, %s_bytes, %d, %s);", v, c.v(h, a.PD), v, a.Length, cFlags("IBV_ACCESS_", a.Access)))
 	case "create_cq":
-		l.add(fmt.Sprintf("%s = ibv_create_cq(%s.context, %d, NULL, NULL, 0);", v, h.Name, a.Depth))
+		l.check(fmt.Sprintf("%s_channel = channel(%s.context);", v, h.Name))
+		l.add(fmt.Sprintf("%s = ibv_create_cq(%s.context, %d, NULL, %s_channel, 0);", v, h.Name, a.Depth, v))
 	case "create_srq":
 		l.add(fmt.Sprintf("%s = ibv_create_srq(%s, &(struct ibv_srq_init_attr){ .attr = { .max_wr = %d, .max_sge = %d } });", v, c.v(h, a.PD), a.MaxWR, a.MaxSGE))
 	case "create_qp":
@@ -107,8 +108,16 @@ func (c cWriter) address(h *Host, av *action.AV, peer string) string {
 }
 
 func (c cWriter) closing(l *lines, h *Host, a *action.Action, o *Object, r *Result) {
-	l.add(fmt.Sprintf("ret = %s(%s);", o.Verb, c.v(h, a.Name)))
+	call := fmt.Sprintf("ret = %s(%s);", o.Verb, c.v(h, a.Name))
+	if r.Asleep {
+		c.sleeps(l, call, o.Verb)
+		return
+	}
+	l.add(call)
 	c.returned(l, h, o.Verb, r)
+	if o.Kind == "CQ" && r.Errno == "" {
+		l.check(fmt.Sprintf("ibv_destroy_comp_channel(%s_channel);", c.v(h, a.Name)))
+	}
 }
 
 func (c cWriter) modify(l *lines, h *Host, a *action.Action, r *Result) {

@@ -147,3 +147,23 @@ func (c cWriter) arm(l *lines, h *Host, a *action.Action, r *Result) {
 	l.add(fmt.Sprintf("ret = ibv_req_notify_cq(%s, %s);", c.v(h, a.Name), c.boolean(a.Solicited)))
 	c.returned(l, h, "ibv_req_notify_cq", r)
 }
+
+func (c cWriter) getEvent(l *lines, h *Host, a *action.Action, r *Result) {
+	call := fmt.Sprintf("ret = ibv_get_cq_event(%s_channel, &cq, &context);", c.v(h, a.Name))
+	if r.Asleep {
+		c.sleeps(l, call, "ibv_get_cq_event")
+		return
+	}
+	l.show = append(l.show, call)
+	l.check(fmt.Sprintf("await_event(%q, %s_channel);", h.Name+": ibv_get_cq_event", c.v(h, a.Name)))
+}
+
+// sleeps shows a call that the program leaves out, because it would wait.
+func (c cWriter) sleeps(l *lines, call, verb string) {
+	l.show = append(l.show, call)
+	l.check(c.comment(verb + " would sleep here"))
+}
+
+func (c cWriter) ackEvents(l *lines, h *Host, a *action.Action, r *Result) {
+	l.add(fmt.Sprintf("ibv_ack_cq_events(%s, %d);", c.v(h, a.Name), r.Acked))
+}

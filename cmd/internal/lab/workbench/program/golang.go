@@ -135,6 +135,10 @@ func (g goWriter) address(h *Host, av *action.AV, peer string) string {
 }
 
 func (g goWriter) closing(l *lines, h *Host, a *action.Action, o *Object, r *Result) {
+	if r.Asleep {
+		g.ackEvents(l, h, a, r)
+		return
+	}
 	l.add(fmt.Sprintf("err = %s.Close()", g.v(h, a.Name)))
 	g.returned(l, h, o.Verb, r)
 }

@@ -115,3 +115,11 @@ func (g goWriter) arm(l *lines, h *Host, a *action.Action, r *Result) {
 	l.add(fmt.Sprintf("err = %s.Arm(%v)", g.v(h, a.Name), a.Solicited))
 	g.returned(l, h, "ibv_req_notify_cq", r)
 }
+
+func (g goWriter) getEvent(l *lines, h *Host, a *action.Action, _ *Result) {
+	l.add(g.comment("package verbs has no such call: CQ.Wait polls, arms, polls again, sleeps and acknowledges"))
+}
+
+func (g goWriter) ackEvents(l *lines, h *Host, a *action.Action, _ *Result) {
+	l.add(g.comment("CQ.Wait acknowledges its events"))
+}

@@ -38,6 +38,7 @@ type Object struct {
 	ZeroBased  bool         // of a region: its addresses count from 0
 	Length     int          // of a region
 	Bound      *action.Bind // of a window: its last bind; nil: none
+	Unacked    int          // of a CQ: events that were taken and not acknowledged
 }
 
 // Endpoint is what one end has told about a queue pair.
@@ -51,6 +52,8 @@ type Result struct {
 	Errno       string // "" if it was not refused
 	Accepted    int
 	Completions []Completion
+	Asleep      bool // the call would wait
+	Acked       int  // events that were acknowledged
 }
 
 // Completion is a completion that was polled.
@@ -132,6 +135,8 @@ type writer interface {
 	bindMW(l *lines, h *Host, a *action.Action, r *Result)
 	poll(l *lines, h *Host, a *action.Action, r *Result)
 	arm(l *lines, h *Host, a *action.Action, r *Result)
+	getEvent(l *lines, h *Host, a *action.Action, r *Result)
+	ackEvents(l *lines, h *Host, a *action.Action, r *Result)
 	await(h *Host, name string, state qpstate.State) string
 	variables(s *Session) string      // declares all variables of a program
 	closed(h *Host, o *Object) string // closes an object at the end of a program
@@ -171,6 +176,10 @@ func Write(in Language, h *Host, a *action.Action, r *Result) Text {
 		w.poll(&l, h, a, r)
 	case "arm_cq":
 		w.arm(&l, h, a, r)
+	case "get_cq_event":
+		w.getEvent(&l, h, a, r)
+	case "ack_cq_events":
+		w.ackEvents(&l, h, a, r)
 	default:
 		w.object(&l, h, a, r)
 	}

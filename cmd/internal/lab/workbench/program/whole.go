@@ -151,6 +151,8 @@ func (cWriter) variables(s *Session) string {
 			fmt.Fprintf(&b, "struct memory %s_knows_%s_memory;\n", host, name)
 		case "MR":
 			fmt.Fprintf(&b, "struct ibv_mr *%s;\nunsigned char *%s_bytes;\nuint32_t %s_lkey;\n", v, v, v)
+		case "CQ":
+			fmt.Fprintf(&b, "struct ibv_cq *%s;\nstruct ibv_comp_channel *%s_channel;\n", v, v)
 		case "QP":
 			fmt.Fprintf(&b, "struct ibv_qp *%s;\nuint32_t %s_psn;\n", v, v)
 		default:
@@ -183,6 +185,9 @@ func (goWriter) variables(s *Session) string {
 }
 
 func (c cWriter) closed(h *Host, o *Object) string {
+	if o.Kind == "CQ" {
+		return fmt.Sprintf("close_cq(%q, %s, %s_channel, %d);", h.Name+": "+o.Verb, c.v(h, o.Name), c.v(h, o.Name), o.Unacked)
+	}
 	return fmt.Sprintf("returned(%q, %s(%s), 0);", h.Name+": "+o.Verb, o.Verb, c.v(h, o.Name))
 }
 
