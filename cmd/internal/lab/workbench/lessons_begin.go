@@ -1,15 +1,32 @@
-// Lessons 1 to 7: from objects to the first messages.
+// The first lessons: from objects to the first messages. And the order of all.
 
 package workbench
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
+// order is the lessons in the order in which the page offers them.
+var order = []string{
+	"objects", "init", "exchange", "rtr", "send",
+	"signalling", "overrun", "events",
+	"rdma", "immediate", "atomics",
+	"order", "windows",
+	"loss",
+	"rnr", "errors", "sqd",
+	"datagrams",
+	"srq",
+}
+
 // lessons returns all lessons in their order.
-var lessons = sync.OnceValue(func() []Lesson { return append(beginning(), further()...) })
+var lessons = sync.OnceValue(func() []Lesson {
+	all := slices.Concat(beginning(), queues(), ordering(), further())
+	slices.SortFunc(all, func(a, b Lesson) int { return slices.Index(order, a.ID) - slices.Index(order, b.ID) })
+	return all
+})
 
 func beginning() []Lesson {
 	return []Lesson{
@@ -108,7 +125,7 @@ func beginning() []Lesson {
 	}
 }
 
-// The texts of lessons 5 and 6.
+// The texts of the lessons send and rdma.
 const (
 	hello   = "hello, server"
 	written = "written by the client"

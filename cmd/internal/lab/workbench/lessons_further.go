@@ -1,4 +1,4 @@
-// Lessons 8 to 14: atomics, what goes wrong, and the other types of queues.
+// Further lessons: atomics, what goes wrong, and the other types of queues.
 
 package workbench
 

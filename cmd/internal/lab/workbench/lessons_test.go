@@ -33,6 +33,29 @@ func TestGoals(t *testing.T) {
 		{"atomics", "add", script(post(atomic(1, "ATOMIC_FETCH_AND_ADD", 0, 1, 0)), run, poll("client"))},
 		{"atomics", "swap", script(post(atomic(1, "ATOMIC_CMP_AND_SWP", 0, 15, 100)), run, poll("client"))},
 		{"sqd", "sqd", move("client", theQP, "SQD", nil)},
+		{"signalling", "silent", poll("client")},
+		{"signalling", "full", post(writes(1, fewSends+1)...)}, // they are not done
+		{"signalling", "full", script(post(signalLast(writes(1, fewSends))...), run, post(writes(5, 1)...), poll("client"), post(writes(5, 1)...))},
+		{"signalling", "freed", script(post(signalLast(writes(1, fewSends))...), run, poll("client"))}, // without the mistake before it
+		{"overrun", "full", script(post(writes(1, smallDepth-1)...), run)},
+		{"overrun", "err", script(post(writes(1, smallDepth)...), run, poll("client"), post(writes(5, 1)...), run)},
+		{"overrun", "lost", script(post(writes(1, smallDepth)...), run, poll("client"))},
+		{"overrun", "deep", one(&Action{Do: "create_cq", Host: "client", Name: "deep", Depth: 32})},
+		{"events", "asleep", script(arm("server"), wait("server"))},
+		{"events", "asleep", script(send(1, 8), run, wait("server"))}, // not armed
+		{"events", "found", script(send(1, 8), run, poll("server"))},
+		{"events", "event", script(send(1, 8), run, arm("server"), wait("server"))},
+		{"events", "ready", script(arm("server"), poll("server"), wait("server"))},
+		{"order", "kept", script(post(carry(1, "RDMA_WRITE", 64, noteAt)), run, poll("client"), post(carry(2, "RDMA_READ", 96, noteAt)), run, poll("client"))},
+		{"order", "stale", script(post(carry(1, "RDMA_READ", 0, 0)), run, post(carry(2, "RDMA_WRITE", 0, copyAt)), run, poll("client"))},
+		{"order", "stale", script(post(carry(1, "RDMA_WRITE", 0, copyAt), carry(2, "RDMA_READ", 0, 0)), run, poll("client"))},
+		{"order", "waits", script(post(carry(1, "RDMA_WRITE", 0, copyAt, "FENCE")))},
+		{"order", "fresh", script(post(carry(1, "RDMA_READ", 0, 32)), run, post(carry(2, "RDMA_WRITE", 0, copyAt)), run, poll("client"))},
+		{"windows", "bind", script(one(&Action{Do: "alloc_mw", Host: "server", Name: theMW, PD: thePD, Type: "1"}),
+			one(&Action{Do: "bind_mw", Host: "server", Name: theQP, MW: theMW, MR: theMR, Length: 64, Access: []string{"REMOTE_WRITE"}, Flags: []string{"SIGNALED"}}), poll("server"))},
+		{"windows", "write", script(tell("server"), post(onRegion(1, "RDMA_WRITE", windowAt, 18)), run, poll("client"))}, // by the region's rkey
+		{"windows", "inv", script(send(1, 4), run, poll("server"))},
+		{"windows", "ended", script(tell("server"), post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}), run, poll("client"))},
 	} {
 		l, _ := findLesson(test.lesson)
 		for _, g := range played(t, Setup{Lesson: test.lesson}, script(l.Start, test.actions)).goals {
@@ -45,10 +68,13 @@ func TestGoals(t *testing.T) {
 
 // TestLessons solves each lesson with its solution. No goal may be met before the user begins.
 func TestLessons(t *testing.T) {
-	if n := len(lessons()); n != 14 {
-		t.Fatalf("%d lessons, want 14", n)
+	if n := len(lessons()); n != 19 {
+		t.Fatalf("%d lessons, want 19", n)
 	}
-	for _, l := range lessons() {
+	for i, l := range lessons() {
+		if l.ID != order[i] {
+			t.Fatalf("lesson %d is %s, want %s: order has every lesson once", i+1, l.ID, order[i])
+		}
 		t.Run(l.ID, func(t *testing.T) {
 			s := played(t, Setup{Lesson: l.ID}, l.Start)
 			for i, r := range s.results {

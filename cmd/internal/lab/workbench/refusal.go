@@ -56,6 +56,9 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &post):
 		index := post.Index
 		r.Op, r.Cause, r.Index = post.Op, post.Reason, &index
+		if errors.Is(post, syscall.ENOMEM) {
+			r.Cause = "the queue is full" // the one reason of this device
+		}
 	case errors.As(err, &call):
 		r.Op = call.Op
 		if r.Cause == "" {

@@ -54,6 +54,9 @@ func TestTexts(t *testing.T) {
 		of("question")
 		for n := range l.Answers {
 			of(fmt.Sprintf("answer.%d", n+1))
+			if n+1 != l.Right && slices.ContainsFunc(slices.Concat(queues(), ordering()), func(o Lesson) bool { return o.ID == l.ID }) {
+				of(fmt.Sprintf("wrong.%d", n+1))
+			}
 		}
 		of("why")
 	}
@@ -136,6 +139,7 @@ func TestQuotedTexts(t *testing.T) {
 	wide := move("client", theQP, "RTR", rtrRC.changed(values{"RQ_PSN": 1 << 24}))
 	files := every()
 	files["a wide PSN"] = File{Actions: script(toldRC(), wide)}
+	files["waits"] = File{Actions: waits()}
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}

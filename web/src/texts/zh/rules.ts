@@ -68,10 +68,17 @@ export const rules: Record<string, string> = {
   "the queue pair is in {1}": "队列对处于 {1}",
   "RemoteAddr {1} is not a multiple of 8": "RemoteAddr {1} 不是 8 的倍数",
   "the PD has living children: {1}": "PD 还有未关闭的对象：{1}",
+  "the CQ has living children: {1}": "CQ 还有未关闭的对象：{1}",
   "close those first": "先关闭它们",
+  "the queue is full": "队列已满",
   "poll completions before posting more (the send queue is full: the place of an unsignaled request becomes free only when a later signaled request completes)": "先轮询完成项，再投递（发送队列已满：不产生完成项的请求，要等后面一个产生完成项的请求完成，才让出位置）",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在走",
   "nothing has completed": "还没有完成项",
+  "the program would sleep here: the next completion wakes it": "程序会在这里睡眠：下一个完成项会唤醒它",
+  "the program would sleep here: the next completion that is solicited or has failed wakes it": "程序会在这里睡眠：下一个 solicited 的或失败的完成项会唤醒它",
+  "the program would sleep here, although the CQ has completions: they came before it was armed, and only a later one wakes the program": "程序会在这里睡眠，尽管 CQ 里有完成项：它们在启用通知之前就来了，只有后来的完成项才会唤醒程序",
+  "the program would sleep here, and no completion would wake it: the CQ is not armed": "程序会在这里睡眠，而且没有完成项会唤醒它：CQ 没有启用通知",
+  "ibv_destroy_cq would wait here forever: the program has taken events of this CQ and not acknowledged them": "ibv_destroy_cq 会在这里永远等下去：程序取走了这个 CQ 的事件，却没有确认",
   "the device took the lower 24 bits: {1}": "设备只取了低 24 位：{1}",
 
   // Checks that a packet fails

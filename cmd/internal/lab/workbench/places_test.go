@@ -1,0 +1,49 @@
+package workbench
+
+import "testing"
+
+// TestPlaces shows when the place of a send becomes free: by a poll of its completion or of a later one, and at RESET.
+func TestPlaces(t *testing.T) {
+	s := played(t, Setup{}, connect(eitherQuiet, nil, nil))
+	do := func(done, all int, parts ...[]Action) {
+		t.Helper()
+		for _, a := range script(parts...) {
+			if _, err := s.Do(a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o, err := s.hosts[client].find("QP", theQP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sends := s.hosts[client].qpView(o).Sends
+		if s.held() != done || len(sends) != all {
+			t.Fatalf("%d requests are done and %d have a place, want %d and %d", s.held(), len(sends), done, all)
+		}
+	}
+	refused := func(want string) {
+		t.Helper()
+		if r := s.results[len(s.results)-1].Refused; r == nil || r.Errno != want {
+			t.Fatalf("refused: %+v, want %s", r, want)
+		}
+	}
+	signaled := func(id Num) WR { return signalLast(writes(id, 1))[0] }
+	bad := WR{ID: 9, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}
+	do(0, 2, post(writes(1, 2)...))
+	do(2, 2, run, poll("client"))
+	do(3, 4, post(signaled(3)), run, post(writes(4, 1)...))
+	do(4, 4, run, post(writes(5, 1)...))
+	refused("ENOMEM")
+	do(1, 1, poll("client")) // of request 3
+	do(3, 4, post(signaled(5), signaled(6)), run, post(bad))
+	do(4, 4, run) // request 9 fails
+	do(2, 2, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1}))
+	do(1, 1, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1}))
+	do(4, 4, post(writes(10, 4)...)) // flushed at once, but the last
+	refused("ENOMEM")
+	do(3, 3, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1}))
+	do(0, 0, both(renewed), both(toRTR), both(toRTS)) // three old completions are in the CQ
+	do(2, 2, post(signaled(14), signaled(15)), run)
+	do(1, 1, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 4}))
+	do(0, 0, poll("client"))
+}
