@@ -45,7 +45,7 @@ function Queue({ title, empty, places, children }: { title: string; empty: strin
   const list = [children].flat(2).filter(Boolean);
   return (
     <div class={list.length > 0 ? 'queue' : 'queue none'} role="group" aria-label={title}>
-      <h4>{title} <span class="count">{places ? `${list.length}/${places}` : list.length}</span></h4>
+      <h4>{title} <span class="count">{places && list.length > 0 ? `${list.length}/${places}` : list.length}</span></h4>
       {list.length > 0 ? <ol>{list as never}</ol> : <p class="hidden">{empty}</p>}
     </div>
   );

@@ -60,23 +60,29 @@ func (c cWriter) postSend(l *lines, h *Host, a *action.Action, r *Result) {
 	}
 	l.add("{")
 	from := c.sgl(l, h, a.WRs)
+	for i := range a.WRs {
+		if w := &a.WRs[i]; w.Opcode == "BIND_MW" && w.MW != "" {
+			l.add(fmt.Sprintf("    uint32_t key%d = ibv_inc_rkey(%s->rkey);", i, c.v(h, w.MW)))
+		}
+	}
 	l.add("    struct ibv_send_wr wr[] = {")
 	for i := range a.WRs {
 		w := &a.WRs[i]
 		text := fmt.Sprintf("{ %s .opcode = IBV_WR_%s, .send_flags = %s,", list(w, i, len(a.WRs), from[i]), w.Opcode, cFlags("IBV_SEND_", w.Flags))
-		l.add("        " + text + c.more(h, w) + " },")
+		l.add("        " + text + c.more(h, w, i) + " },")
 	}
-	l.add("    }, *bad;", fmt.Sprintf("    ret = ibv_post_send(%s, wr, &bad);", c.v(h, a.Name)), "}")
-	c.returned(l, h, "ibv_post_send", r)
-	for i := range a.WRs {
-		if w := &a.WRs[i]; w.Opcode == "BIND_MW" && i < r.Accepted {
-			l.add(fmt.Sprintf("%s->rkey = ibv_inc_rkey(%s->rkey);", c.v(h, w.MW), c.v(h, w.MW)))
+	l.add("    }, *bad;", fmt.Sprintf("    ret = ibv_post_send(%s, wr, &bad);", c.v(h, a.Name)))
+	for i := range a.WRs[:r.Accepted] {
+		if w := &a.WRs[i]; w.Opcode == "BIND_MW" {
+			l.add(fmt.Sprintf("    %s->rkey = key%d;", c.v(h, w.MW), i)) // some libraries have set it, others have not
 		}
 	}
+	l.add("}")
+	c.returned(l, h, "ibv_post_send", r)
 }
 
-// more is the part of a send request that depends on its opcode.
-func (c cWriter) more(h *Host, w *action.WR) string {
+// more is the part of send request i that depends on its opcode.
+func (c cWriter) more(h *Host, w *action.WR, i int) string {
 	var b strings.Builder
 	addr, rkey := remote(c, h, w.Remote)
 	switch {
@@ -97,7 +103,7 @@ func (c cWriter) more(h *Host, w *action.WR) string {
 	case strings.HasPrefix(w.Opcode, "RDMA_"):
 		fmt.Fprintf(&b, " .wr.rdma = { .remote_addr = %s, .rkey = %s },", addr, rkey)
 	case w.Opcode == "BIND_MW" && w.Bind != nil:
-		fmt.Fprintf(&b, " .bind_mw = { .mw = %s, .rkey = ibv_inc_rkey(%s->rkey), .bind_info = %s },", c.v(h, w.MW), c.v(h, w.MW), c.bindInfo(h, w.Bind))
+		fmt.Fprintf(&b, " .bind_mw = { .mw = %s, .rkey = key%d, .bind_info = %s },", c.v(h, w.MW), i, c.bindInfo(h, w.Bind))
 	case w.AH != "":
 		qpn, qkey := datagram(c, h, w)
 		fmt.Fprintf(&b, " .wr.ud = { .ah = %s, .remote_qpn = %s, .remote_qkey = %s },", c.v(h, w.AH), qpn, qkey)
