@@ -46,4 +46,7 @@ func TestPlaces(t *testing.T) {
 	do(2, 2, post(signaled(14), signaled(15)), run)
 	do(1, 1, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 4}))
 	do(0, 0, poll("client"))
+	do(2, 2, post(signaled(16)), run, both(renewed), both(toRTR), both(toRTS), post(signaled(17), signaled(18)), run)
+	do(2, 2, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1})) // of request 16, from before RESET
+	do(0, 0, poll("client"))
 }
