@@ -280,7 +280,7 @@ export interface AttrView {
 }
 
 export interface Source {
-  from: "reset" | "own" | "told" | "peer" | "zero" | "state" | "device";
+  from: "reset" | "own" | "told" | "peer" | "zero" | "state" | "counted" | "device";
   action: number;
 }
 
@@ -379,8 +379,8 @@ export interface FieldView {
 }
 
 export interface ICRCView {
-  carried: Hex;
-  computed: Hex;
+  carried: string; // as the field, with 0x
+  computed: string;
   right: boolean;
 }
 

@@ -31,7 +31,9 @@ func further() []Lesson {
 			ID:    "loss",
 			Start: connected(values{"PATH_MTU": 256}, values{"TIMEOUT": 10, "RETRY_CNT": 2}),
 			Goals: []Goal{
-				{"drop", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Fate == "dropped" }) }},
+				{"drop", func(g *glance) bool {
+					return g.packet(func(p *PacketView) bool { return p.Fate == "dropped" && p.Why.Opcode == "SEND" })
+				}},
 				{"timeout", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Why.Again == "timeout" }) }},
 				{"sent", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }},
 				{"icrc", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Outcome == "bad_icrc" }) }},
@@ -113,6 +115,7 @@ func further() []Lesson {
 			Start: script(both(func(h string) []Action { return parents(h, bufSize) }), makeQP("client", "one", "RC"), makeQP("client", "two", "RC")),
 			Goals: []Goal{
 				{"srq", func(g *glance) bool { return g.count(server, "SRQ") > 0 }},
+				{"recv", func(g *glance) bool { return g.srqHolds() >= 3 }},
 				{"qps", func(g *glance) bool { return g.srqUsers() > 1 }},
 				{"limit", func(g *glance) bool { return g.logged("IBV_EVENT_SRQ_LIMIT_REACHED") }},
 				{"received", func(g *glance) bool { return g.srqReceived() }},
@@ -149,6 +152,16 @@ func (g *glance) srqUsers() (n int) {
 	for _, o := range g.qps(server) {
 		if o.qp.SRQ() != nil {
 			n++
+		}
+	}
+	return n
+}
+
+// srqHolds returns how many receives the server's SRQs hold.
+func (g *glance) srqHolds() (n int) {
+	for _, o := range g.s.hosts[server].objects {
+		if o.kind == "SRQ" && !o.closed {
+			n += len(g.s.world.InspectSRQ(g.s.hosts[server].side, o.srq))
 		}
 	}
 	return n

@@ -1,6 +1,10 @@
 package workbench
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
 
 // played carries out actions, and ends the test at one that has no meaning.
 func played(t *testing.T, setup Setup, actions []Action) *Session {
@@ -56,12 +60,21 @@ func TestGoals(t *testing.T) {
 		{"windows", "write", script(tell("server"), post(onRegion(1, "RDMA_WRITE", windowAt, 18)), run, poll("client"))}, // by the region's rkey
 		{"windows", "inv", script(send(1, 4), run, poll("server"))},
 		{"windows", "ended", script(tell("server"), post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}), run, poll("client"))},
+		{"loss", "drop", script(recv("server", 1, 0, 64), send(1, 16), step, drop(2))}, // the ACK
+		{"srq", "recv", script(one(&Action{Do: "create_srq", Host: "server", Name: theSRQ, PD: thePD, MaxWR: 4}), postRecv("server", theSRQ, WR{ID: 1, SGL: sge(0, 64)}))},
 	} {
 		l, _ := findLesson(test.lesson)
+		found := false
 		for _, g := range played(t, Setup{Lesson: test.lesson}, script(l.Start, test.actions)).goals {
-			if g.Key == test.goal && g.Met >= 0 {
-				t.Errorf("lesson %s: goal %s is met", test.lesson, test.goal)
+			if g.Key == test.goal {
+				found = true
+				if g.Met >= 0 {
+					t.Errorf("lesson %s: goal %s is met", test.lesson, test.goal)
+				}
 			}
+		}
+		if !found {
+			t.Errorf("lesson %s has no goal %s", test.lesson, test.goal)
 		}
 	}
 }
@@ -107,5 +120,26 @@ func TestLessons(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWaitsOfLoss compares what the hint of the lesson on loss says with the device: each wait is twice the one
+// before, up to four times TIMEOUT.
+func TestWaitsOfLoss(t *testing.T) {
+	s := played(t, Setup{}, script(connected(nil, values{"TIMEOUT": 10, "RETRY_CNT": 5}), send(1, 16)))
+	for range 5 {
+		played := script(drop(len(s.world.Packets())), step)
+		for _, a := range played {
+			if _, err := s.Do(a); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unit := qpstate.ACKTimeout(10)
+	for i, want := range []int64{1, 2, 4, 4, 4} {
+		all := s.world.Packets()
+		if got := int64((all[i+1].Sent - all[i].Sent) / unit); got != want {
+			t.Errorf("wait %d is %d times TIMEOUT, want %d", i+1, got, want)
+		}
 	}
 }

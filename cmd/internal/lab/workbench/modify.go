@@ -18,18 +18,25 @@ import (
 // Source says where an attribute's value came from.
 type Source struct {
 	From   string `json:"from"`   // one of the Sources
-	Action int    `json:"action"` // number of the action that set it; -1 for "reset" and "device"
+	Action int    `json:"action"` // number of the action that set it; -1 for "reset", "state", "counted" and "device"
+}
+
+// setting is where an attribute came from, and the text of its value then.
+type setting struct {
+	Source
+	text string
 }
 
 // The sources of a value.
 const (
-	FromReset  = "reset"  // the value of a queue pair in RESET
-	FromOwn    = "own"    // this end's choice
-	FromTold   = "told"   // this end's choice, which it has told the peer: the first PSN
-	FromPeer   = "peer"   // the peer told it
-	FromZero   = "zero"   // the mask has the bit, but nobody set the field: the 0 that memset left
-	FromState  = "state"  // the device set it, with the state
-	FromDevice = "device" // the device set it by itself: the state after an error
+	FromReset   = "reset"   // the value of a queue pair in RESET
+	FromOwn     = "own"     // this end's choice
+	FromTold    = "told"    // this end's choice, which it has told the peer: the first PSN
+	FromPeer    = "peer"    // the peer told it
+	FromZero    = "zero"    // the mask has the bit, but nobody set the field: the 0 that memset left
+	FromState   = "state"   // the device set it, with the state
+	FromCounted = "counted" // it was set, and the device has counted on from there: a PSN
+	FromDevice  = "device"  // the device set it by itself: the state after an error
 )
 
 // maskBits are the bits by their names.
@@ -80,9 +87,10 @@ func (h *host) modifyQP(a *Action) (*Result, error) {
 			clear(o.sources)
 		}
 	}
+	now, _ := h.s.world.InspectQP(h.side, o.qp)
 	for _, bit := range mask.Bits() {
 		if bit != qpstate.MaskState || m.attr.State != qpstate.Reset {
-			o.sources[bit] = Source{m.from[bit], len(h.s.actions)}
+			o.sources[bit] = setting{Source{m.from[bit], len(h.s.actions)}, now.Attr.Value(bit)}
 		}
 	}
 	return &Result{Note: m.truncated(mask)}, nil

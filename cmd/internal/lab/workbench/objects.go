@@ -49,11 +49,11 @@ type object struct {
 
 	// Of a QP.
 	sigAll  bool
-	psn     *uint32                 // what exchange told the peer
-	sources map[qpstate.Mask]Source // where each attribute came from
-	program qpstate.State           // the state after the last modify_qp
-	before  *qpstate.Attr           // the attributes before the last action; nil: it was made by that action
-	coded   qpstate.State           // the state that an exported program has seen
+	psn     *uint32                  // what exchange told the peer
+	sources map[qpstate.Mask]setting // where each attribute came from
+	program qpstate.State            // the state after the last modify_qp
+	before  *qpstate.Attr            // the attributes before the last action; nil: it was made by that action
+	coded   qpstate.State            // the state that an exported program has seen
 
 	bound *Bind // of an MW: the last bind that was posted
 
@@ -284,7 +284,7 @@ func (h *host) createQP(a *Action) (*Result, error) {
 		init.SRQ, parents = srq.srq, append(parents, a.SRQ)
 	}
 	qp, err := pd.pd.CreateQP(init)
-	return h.add(&object{name: a.Name, kind: "QP", parents: parents, qp: qp, sigAll: a.SigAll, verb: "ibv_destroy_qp", sources: map[qpstate.Mask]Source{}},
+	return h.add(&object{name: a.Name, kind: "QP", parents: parents, qp: qp, sigAll: a.SigAll, verb: "ibv_destroy_qp", sources: map[qpstate.Mask]setting{}},
 		err, "ibv_create_qp")
 }
 

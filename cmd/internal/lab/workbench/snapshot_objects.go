@@ -223,16 +223,17 @@ func (h *host) qpView(o *object) *QPView {
 		v.Sends = append(v.Sends, h.send(&in.Sends[i], &in))
 	}
 	for _, bit := range applies[o.qp.Type()] {
-		source, set := o.sources[bit]
-		text := in.Attr.Value(bit)
-		if !set {
-			source = Source{FromReset, -1}
-			if text != resetAttr.Value(bit) {
-				source.From = FromState
-			}
-		}
-		if bit == qpstate.MaskState && in.Attr.State != o.program {
+		was, set := o.sources[bit]
+		source, text := was.Source, in.Attr.Value(bit)
+		switch {
+		case bit == qpstate.MaskState && in.Attr.State != o.program:
 			source = Source{FromDevice, -1}
+		case set && was.text != text:
+			source = Source{FromCounted, -1}
+		case !set && text != resetAttr.Value(bit):
+			source = Source{FromState, -1}
+		case !set:
+			source = Source{FromReset, -1}
 		}
 		v.Attrs = append(v.Attrs, AttrView{bit.Name(), action.Fields[bit], text, source, o.before != nil && o.before.Value(bit) != text})
 	}

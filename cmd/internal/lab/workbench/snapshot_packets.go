@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"encoding/hex"
+	"math/bits"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -102,9 +103,9 @@ type FieldView struct {
 
 // ICRCView compares the ICRC in a packet with the one that the receiver computes.
 type ICRCView struct {
-	Carried  Hex  `json:"carried"`
-	Computed Hex  `json:"computed"`
-	Right    bool `json:"right"`
+	Carried  string `json:"carried"`
+	Computed string `json:"computed"`
+	Right    bool   `json:"right"`
 }
 
 // Packet describes a packet in detail.
@@ -125,7 +126,8 @@ func (s *Session) Packet(id int) (PacketDetail, error) {
 		d.Fields = append(d.Fields, v)
 	}
 	carried, computed := s.world.ICRC(p)
-	d.ICRC = ICRCView{Hex(carried), Hex(computed), carried == computed}
+	inFrame := func(icrc uint32) string { return "0x" + hexDigits(uint64(bits.ReverseBytes32(icrc)), 8) } // as the field has it
+	d.ICRC = ICRCView{inFrame(carried), inFrame(computed), carried == computed}
 	return d, nil
 }
 

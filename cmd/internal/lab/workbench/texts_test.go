@@ -140,6 +140,8 @@ func TestQuotedTexts(t *testing.T) {
 	files := every()
 	files["a wide PSN"] = File{Actions: script(toldRC(), wide)}
 	files["waits"] = File{Actions: waits()}
+	files["a peer without a receive"] = File{Actions: script(connected(nil, nil), send(1, 8), run)}
+	files["a silent peer"] = File{Actions: script(connected(nil, values{"TIMEOUT": 31}), send(1, 8), drop(1), run)}
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}
@@ -205,12 +207,12 @@ func shown(t *testing.T, f File) (all []string) {
 func TestFacts(t *testing.T) {
 	for language, facts := range map[string]struct{ wrong, right []string }{
 		"en": {
-			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS"},
-			right: []string{"SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number"},
+			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS", "the one state in which receives are taken", "any → RESET or ERR"},
+			right: []string{"ERR takes receives, too", "up to four times TIMEOUT", "SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number"},
 		},
 		"zh": {
-			wrong: []string{"队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS"},
-			right: []string{"队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数"},
+			wrong: []string{"唯一能投递接收请求", "任意 → RESET 或 ERR", "队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS"},
+			right: []string{"ERR 也接受", "最多到 TIMEOUT 的四倍", "队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数"},
 		},
 	} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "web", "src", "texts", language, "*.ts"))

@@ -3,6 +3,7 @@
 package workbench
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -24,7 +25,10 @@ func (s *Session) run(a *Action) (*Result, error) {
 	case a.NS < 0 || a.NS > int64(limit):
 		return nil, errors.Errorf("run for %d ns: it is 0 to %v", a.NS, limit)
 	case a.NS > 0:
-		return s.ran(s.world.RunUntil(s.world.Now()+time.Duration(a.NS), maxEvents)), nil
+		if s.world.RunUntil(s.world.Now()+time.Duration(a.NS), maxEvents) {
+			return &Result{}, nil
+		}
+		return s.unquiet(), nil
 	}
 	end := s.world.Now() + idleLimit
 	for range maxEvents {
@@ -33,21 +37,31 @@ func (s *Session) run(a *Action) (*Result, error) {
 			return &Result{}, nil
 		}
 		if at > end {
-			return &Result{Note: "something still happens now and then: a timer runs for longer, or a queue pair retries forever"}, nil
+			return s.unquiet(), nil
 		}
 		s.world.Step()
 	}
-	return s.ran(false), nil
+	return s.unquiet(), nil
 }
 
 // idleLimit is how long run waits for quiet.
 const idleLimit = 5 * time.Second
 
-func (s *Session) ran(whole bool) *Result {
-	if whole {
-		return &Result{}
+// unquiet says why the clock has stopped although something still happens.
+func (s *Session) unquiet() *Result {
+	all := s.world.Packets()
+	for _, p := range slices.Backward(all[max(0, len(all)-4):]) { // a request and its RNR NAK are among the last
+		if p.Why.Kind != "rnr nak" {
+			continue
+		}
+		h := s.hosts[p.From.Peer()]
+		if o := h.qpOf(all[p.Why.Answers-1].Why.QPN); o != nil {
+			if in, _ := s.world.InspectQP(h.side, o.qp); in.Attr.RNRRetry == 7 {
+				return &Result{Note: h.side.String() + " " + o.name + " retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again"}
+			}
+		}
 	}
-	return &Result{Note: "stopped after many events; run again to go on"}
+	return &Result{Note: "the clock has stopped, but more will happen, such as the end of a timer; run again to go on"}
 }
 
 func (s *Session) drop(a *Action) (*Result, error)      { return done(s.world.Drop(a.Packet)) }

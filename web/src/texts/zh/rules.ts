@@ -73,6 +73,8 @@ export const rules: Record<string, string> = {
   "the queue is full": "队列已满",
   "poll completions before posting more (the send queue is full: the place of an unsignaled request becomes free only when a later signaled request completes)": "先轮询完成项，再投递（发送队列已满：不产生完成项的请求，要等后面一个产生完成项的请求完成，才让出位置）",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在走",
+  "the clock has stopped, but more will happen, such as the end of a timer; run again to go on": "时钟停下了，但还会有事发生，例如定时器到期；再按“走完”继续",
+  "{1} retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again": "{1} 会一直重试，因为它的 RNR_RETRY 是 7，而对端没有接收请求；在对端投递一个接收请求，再按“走完”",
   "nothing has completed": "还没有完成项",
   "the program would sleep here: the next completion wakes it": "程序会在这里睡眠：下一个完成项会唤醒它",
   "the program would sleep here: the next completion that is solicited or has failed wakes it": "程序会在这里睡眠：下一个 solicited 的或失败的完成项会唤醒它",
