@@ -148,6 +148,18 @@ test('the poster has all states and moves, and prints on one page', async (t) =>
   const rtr = transitions.RC.find((m) => m.from === 'INIT' && m.to === 'RTR');
   const cell = await poster.locator('tr', { hasText: 'INIT → RTR' }).locator('td').first().innerText();
   for (const bit of rtr.required) assert.ok(cell.includes(bit), `${bit} in ${cell}`);
+  // Each move of the engine's table has its row and its bits, and there is no other.
+  const types = ['RC', 'UC', 'UD'];
+  const shown = await poster.locator('tr[data-to]').evaluateAll((all) => all.map((row) => ({ from: row.dataset.from.split(' '), to: row.dataset.to, cells: [...row.querySelectorAll('td')].map((cell) => cell.innerText) })));
+  for (const [i, type] of types.entries()) {
+    const said = shown.flatMap(({ from, to, cells }) => from.filter(() => /STATE/.test(cells[i] ?? cells[0])).map((f) => `${f} ${to}: ${[...(cells[i] ?? cells[0]).matchAll(/[A-Z][A-Z_]+/g)].slice(1).sort().join(' ')}`));
+    const legal = transitions[type].map((m) => `${m.from} ${m.to}: ${[...m.required, ...m.optional].sort().join(' ')}`);
+    const missing = legal.filter((move) => !said.includes(move));
+    assert.deepEqual(missing, [], type);
+    // A row of moves without bits is of all types together.
+    assert.deepEqual(said.filter((move) => !legal.includes(move) && !types.some((other) => transitions[other].some((m) => move === `${m.from} ${m.to}: `))), [], type);
+  }
+  assert.deepEqual(await poster.locator('path[data-move*=SQE]').evaluateAll((all) => all.map((path) => path.dataset.move)), ['SQE RTS', 'RTS SQE']);
   await accessible(page, 'poster', 'dialog');
   assert.deepEqual(await small(page), []);
   for (const language of ['en', 'zh']) {

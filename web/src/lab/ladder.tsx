@@ -8,18 +8,20 @@ const places: Record<string, [number, number]> = {
 };
 const box = { w: 62, h: 28 };
 
-// The lines that are drawn: the way up, and the usual ways around. Every other move is in the buttons.
+// The lines that are drawn: the way up, and the usual ways around. Every other move is in the buttons. The way to SQE is
+// the device's own, after a failed send.
 const lines: [string, string, string][] = [
   ['RESET', 'INIT', 'M75 24H99'],
   ['INIT', 'RTR', 'M163 24H187'],
   ['RTR', 'RTS', 'M251 24H275'],
   ['RTS', 'SQD', 'M318 38V72'],
   ['SQD', 'RTS', 'M298 74V40'],
-  ['SQE', 'RTS', 'M240 74L280 40'],
+  ['SQE', 'RTS', 'M236 74L276 41'],
   ['ERR', 'RESET', 'M36 74V40'],
   ['INIT', 'ERR', 'M112 38L68 72'],
-  ['RTR', 'ERR', 'M196 38C180 66 120 84 77 84'],
-  ['RTS', 'ERR', 'M286 38C260 72 140 94 77 94'],
+  ['RTR', 'ERR', 'M190 38C170 58 120 70 78 81'],
+  ['RTS', 'ERR', 'M278 38C236 66 150 78 78 92'],
+  ['RTS', 'SQE', 'M294 38L253 76'],
 ];
 
 interface Props {
@@ -34,6 +36,7 @@ interface Props {
 
 export function Ladder({ name, prefix, state, program, states, moves, onMove }: Props) {
   const legal = (from: string, to: string) => moves.some((m) => m.from === from && m.to === to);
+  const drawn = (from: string, to: string) => legal(from, to) || (to === 'SQE' && legal(to, 'RTS'));
   return (
     <svg class="ladder" viewBox="10 6 332 100" role="group" aria-label={t('ui.ladder.label', { name, state })}>
       <defs>
@@ -41,8 +44,8 @@ export function Ladder({ name, prefix, state, program, states, moves, onMove }: 
           <path d="M0 0L8 4L0 8z" fill="context-stroke" />
         </marker>
       </defs>
-      {lines.filter(([from, to]) => legal(from, to)).map(([from, to, d]) => (
-        <path key={from + to} class={from === state ? 'move from-here' : 'move'} d={d} marker-end="url(#ladder-tip)" />
+      {lines.filter(([from, to]) => drawn(from, to)).map(([from, to, d]) => (
+        <path key={from + to} class={`move ${from === state ? 'from-here' : ''} ${legal(from, to) ? '' : 'by-device'}`} data-move={`${from} ${to}`} d={d} marker-end="url(#ladder-tip)" />
       ))}
       {states.map((to) => {
         const [x, y] = places[to] ?? [0, 0];

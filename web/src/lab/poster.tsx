@@ -8,10 +8,41 @@ import { Ladder } from './ladder';
 import { get } from './store';
 
 const types = ['RC', 'UC', 'UD'] as const;
-const moves: [string, string][] = [['RESET', 'INIT'], ['INIT', 'RTR'], ['RTR', 'RTS'], ['RTS', 'SQD'], ['SQD', 'RTS'], ['SQE', 'RTS']];
 
 export function openPoster() {
   openDialog(<Poster key="poster" tables={get().tables} />);
+}
+
+// A row: the moves to one state whose bits are the same.
+interface Row {
+  from: string[];
+  to: string;
+  moves: (MoveRow | undefined)[]; // by type
+}
+
+function rowsOf(tables: Tables): Row[] {
+  const rows = new Map<string, Row>();
+  for (const from of tables.states) {
+    for (const to of tables.states) {
+      const moves = types.map((type) => (tables.transitions[type] ?? []).find((m) => m.from === from && m.to === to));
+      if (!moves.some(Boolean)) continue;
+      const bits = moves.map((m) => m && [m.required, m.optional]);
+      const key = bare(moves) ? to : JSON.stringify([to, bits]); // moves without bits are alike, even if a type never has the state
+      const row = rows.get(key) ?? { from: [], to, moves };
+      row.from.push(from);
+      rows.set(key, row);
+    }
+  }
+  return [...rows.values()].sort((a, b) => Number(bare(a.moves)) - Number(bare(b.moves)));
+}
+
+const bare = (moves: (MoveRow | undefined)[]) => moves.every((m) => !m || m.required.length + m.optional.length === 0);
+
+// "RTR", or "any but RESET" where the names would fill the row.
+function fromText(from: string[], states: string[]): string {
+  const others = states.filter((state) => !from.includes(state));
+  if (from.length === 1 || others.length > 1) return from.join(', ');
+  return others.length === 0 ? t('ui.poster.any') : t('ui.poster.any-but', { state: others[0]! });
 }
 
 function Poster({ tables }: { tables: Tables }) {
@@ -38,17 +69,16 @@ function Poster({ tables }: { tables: Tables }) {
           ))}
         </tbody>
       </table>
-      <table class="list">
+      <table class="list moves">
         <caption class="hidden">{t('ui.poster.needs')}</caption>
         <thead><tr><th scope="col">{t('ui.poster.needs')}</th>{types.map((type) => <th scope="col" key={type}>{type}</th>)}</tr></thead>
         <tbody>
-          {moves.map(([from, to]) => (
-            <tr key={from + to}>
-              <th scope="row">{from} → {to}</th>
-              {types.map((type) => <td key={type}><Bits move={(tables.transitions[type] ?? []).find((m) => m.from === from && m.to === to)} /></td>)}
+          {rowsOf(tables).map(({ from, to, moves }) => (
+            <tr key={from[0]! + to} data-from={from.join(' ')} data-to={to}>
+              <th scope="row">{fromText(from, tables.states)} → {to}</th>
+              {bare(moves) ? <td colSpan={types.length}><code>STATE</code></td> : moves.map((move, i) => <td key={i}><Bits move={move} /></td>)}
             </tr>
           ))}
-          <tr><th scope="row">{t('ui.poster.any')}</th><td colSpan={3}><code>STATE</code></td></tr>
         </tbody>
       </table>
     </div>
