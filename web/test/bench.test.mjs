@@ -274,3 +274,51 @@ test('what is drawn is also a table', async (t) => {
   await press(page, 'detail.events');
   assert.equal(await page.locator('.list tbody tr').count(), snapshot.events_total);
 });
+
+test('a packet that the receiver drops is not delivered', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await perform(page, receive);
+  await perform(page, send);
+  await perform(page, { do: 'corrupt', packet: 1, bit: 8 * 42 });
+  await press(page, 'step');
+  await at(page, 'packet.1').locator('.touch').click();
+  const facts = await page.locator('.packet-summary .facts').innerText();
+  assert.match(facts, /fate\s+arrived, and was dropped/);
+  assert.doesNotMatch(facts, /delivered/);
+  const icrc = await at(page, 'field.ICRC.ICRC').locator('.cell-value').innerText();
+  assert.match(facts, new RegExp(`ICRC\\s+${icrc} is wrong`));
+  await press(page, 'detail.packets');
+  assert.match(await page.locator('.list tbody tr').first().innerText(), /arrived, and was dropped/);
+  await press(page, 'detail.graph');
+  const dots = (kind) => at(page, 'graph.client qp').locator(`path.${kind}`).getAttribute('d').then((d) => [...d.matchAll(/M/g)].length);
+  assert.deepEqual([await dots('request'), await dots('lost')], [1, 1]);
+});
+
+test('the PSNs of a queue pair say what is so', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  const psns = (host, name) => at(page, `${host}.${name}`).locator('.psn dl').innerText().then((text) => text.replaceAll(/\s+/g, ' '));
+  assert.match(await psns('client', 'qp'), /oldest unacked none next 0x000100 in flight 0 of at most 4/);
+  await at(page, 'client.qp').locator('.psn summary').click();
+  assert.match(await psns('client', 'qp'), /Until the peer has answered once, 4 packets/);
+  await perform(page, send);
+  assert.match(await psns('client', 'qp'), /oldest unacked 0x000100 next 0x000101 in flight 1/);
+  for (let id = 1; id <= 3; id++) {
+    await perform(page, { do: 'drop', packet: id });
+    await press(page, 'step');
+  }
+  assert.equal(await at(page, 'client.qp').getAttribute('data-state'), 'ERR');
+  assert.match(await psns('client', 'qp'), /^next 0x000101 expects 0x000200$/);
+  await page.goto(page.url().split('#')[0] + '#lesson=datagrams');
+  await perform(page, { ...send, name: 'uc' });
+  assert.match(await psns('client', 'uc'), /^next 0x000101 expects 0x000200$/);
+});
+
+test('a query shows the attributes', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await press(page, 'client.qp.query_qp');
+  const { hosts } = await ask(page, 'snapshot', 0);
+  const want = hosts[0].objects.find((o) => o.qp).qp.attrs.map((a) => `${a.field} ${a.text}`);
+  const shown = await at(page, 'result.attrs').locator('div').evaluateAll((all) => all.map((row) => [...row.children].map((part) => part.textContent).join(' ')));
+  assert.ok(want.length > 10);
+  assert.deepEqual(shown, want);
+});

@@ -7,7 +7,7 @@ import { hex, time } from '../common/format';
 import { eventText, find, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
-import { PacketPanel, selectPacket } from './packet';
+import { fateText, ignored, PacketPanel, selectPacket } from './packet';
 import { EngineText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers } from './forms';
@@ -74,6 +74,7 @@ function ResultPanel({ state }: { state: State }) {
           <span class="muted small"> {t('ui.result.number', { n: state.cursor })}</span>
         </h3>
         {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
+        {action.do === 'query_qp' && !result.refused && <Queried state={state} action={action} />}
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
         {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')} <strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
@@ -83,6 +84,12 @@ function ResultPanel({ state }: { state: State }) {
       <Lines code={result.code} />
     </div>
   );
+}
+
+// What ibv_query_qp has returned. The call changes nothing, so the moment has the same.
+function Queried({ state, action }: { state: State; action: Action }) {
+  const { attrs = [] } = state.moment.snapshot.hosts.find((h) => h.name === action.host)?.objects.find((o) => o.name === action.name)?.qp ?? {};
+  return <dl class="facts" data-test="result.attrs">{attrs.map((a) => <div key={a.bit}><dt>{a.field}</dt><dd class="mono">{a.text}</dd></div>)}</dl>;
 }
 
 // What a status of failed completions means, and what to try.
@@ -177,7 +184,7 @@ function PacketsTable({ state }: { state: State }) {
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono">{time(p.sent_ns)}</td>
       <td class="mono">{time(p.arrives_ns)}</td>
-      <td>{find(`ui.fate.${p.fate}`)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
+      <td>{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
       <td lang="en">{p.why.text}</td>
     </tr>
   );
@@ -192,7 +199,7 @@ function PSNGraph({ state }: { state: State }) {
   const dots = state.moment.packets.map((p): Dot => {
     const asked = p.why.kind === 'request' ? p : byId.get(p.why.answers ?? 0);
     const requester = asked ? `${asked.from} ${asked.why.qp}` : `${p.from === 'client' ? 'server' : 'client'} ?`;
-    const lost = p.fate === 'dropped' || p.fate === 'unrouted';
+    const lost = p.fate === 'dropped' || p.fate === 'unrouted' || ignored(p);
     const kind = p.why.again ? 'again' : dotKind[p.why.kind] ?? 'response';
     return { id: String(p.id), requester, at: kind === 'request' || kind === 'again' ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost };
   });

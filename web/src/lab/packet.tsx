@@ -11,6 +11,12 @@ export function selectPacket(id: number) {
   change({ selected: id, detail: 'packet' });
 }
 
+/** Reports whether a packet has arrived, and the receiver has dropped it. */
+export const ignored = (p: PacketView) => /^(drop|bad)_/.test(p.outcome);
+
+/** What has become of a packet, in words. */
+export const fateText = (p: PacketView) => (ignored(p) ? t('ui.fate.ignored') : find(`ui.fate.${p.fate}`));
+
 export function PacketPanel({ state }: { state: State }) {
   const packet = state.moment.packets.find((p) => p.id === state.selected);
   if (!packet) return <p class="empty">{t('ui.packet.none')}</p>;
@@ -73,7 +79,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
           <div><dt>PSN</dt><dd class="mono">{hex(packet.psn)}</dd></div>
           <div><dt>{t('ui.packet.payload')}</dt><dd>{t('ui.bytes', { n: packet.bytes })}</dd></div>
           <div><dt>{t('ui.packet.sent')}</dt><dd>{time(packet.sent_ns)}</dd></div>
-          <div><dt>{t('ui.packet.fate')}</dt><dd>{find(`ui.fate.${packet.fate}`)}{flying && ` · ${t('ui.packet.arrives', { at: time(packet.arrives_ns) })}`}</dd></div>
+          <div><dt>{t('ui.packet.fate')}</dt><dd>{fateText(packet)}{flying && ` · ${t('ui.packet.arrives', { at: time(packet.arrives_ns) })}`}</dd></div>
           {packet.outcome && <div><dt>{t('ui.packet.outcome')}</dt><dd><span class="bad">{find(`ui.outcome.${packet.outcome}`)}</span> <span class="mono small muted">{packet.outcome}</span></dd></div>}
           {packet.check && <div><dt>{t('ui.packet.check')}</dt><dd class="bad"><EngineText text={packet.check} /></dd></div>}
           {why.answers !== undefined && <div><dt>{t('ui.packet.answers')}</dt><dd><Other id={why.answers} /></dd></div>}

@@ -101,37 +101,49 @@ function timerLength(qp: QPView): number | undefined {
   return exponent > 0 ? 4096 * 2 ** exponent : undefined;
 }
 
-// The PSN windows as a strip: acknowledged, in flight, free, and what the responder expects.
+// The PSN windows as a strip: acknowledged, in flight, free, and what the responder expects. Before RTS nothing is numbered,
+// on UC nothing is acknowledged, and in ERR nothing waits any more.
 function PSNWindows({ qp }: { qp: QPView }) {
   const { psn } = qp;
-  const sends = qp.attrs.some((a) => a.bit === 'SQ_PSN' && a.source.from !== 'reset'); // before RTS nothing is numbered
+  const sends = qp.attrs.some((a) => a.bit === 'SQ_PSN' && a.source.from !== 'reset');
+  const acks = sends && qp.type === 'RC' && qp.state !== 'ERR';
   const cells = 32;
   const away = (n: number) => (n - psn.una) & 0xffffff;
   const flight = away(psn.next);
   const again = away(psn.max);
   const kind = (i: number) => (i < flight ? 'flight' : i < again ? 'again' : i < psn.window ? 'free' : 'beyond');
-  const about = t(sends ? 'ui.psn.about' : 'ui.psn.about-rtr', { una: hex(psn.una), next: hex(psn.next), flight: psn.in_flight, window: psn.window, expected: hex(psn.expected) });
+  const una = psn.una === psn.max ? t('ui.psn.none') : hex(psn.una);
+  const about = t(acks ? 'ui.psn.about' : sends ? 'ui.psn.about-next' : 'ui.psn.about-rtr', { una, next: hex(psn.next), flight: psn.in_flight, window: psn.window, expected: hex(psn.expected) });
   return (
     <div class="psn" role="group" aria-label={about}>
       <h4>{t('ui.psn')}</h4>
-      {sends && (
+      {acks && (
         <svg viewBox="0 0 320 16" aria-hidden="true" preserveAspectRatio="none">
           {Array.from({ length: cells }, (_, i) => <rect key={i} class={kind(i)} x={i * 10 + 0.5} y="2" width="8.600" height="12" rx="2" />)}
         </svg>
       )}
       <dl>
-        {sends && (
-          <>
-            <div><dt>{t('ui.psn.una')}</dt><dd>{hex(psn.una)}</dd></div>
-            <div><dt>{t('ui.psn.next')}</dt><dd>{hex(psn.next)}</dd></div>
-            <div><dt>{t('ui.psn.flight')}</dt><dd>{t('ui.psn.flight.value', { n: psn.in_flight, window: psn.window })}</dd></div>
-          </>
+        {acks && <div><dt>{t('ui.psn.una')}</dt><dd>{una}</dd></div>}
+        {sends && <div><dt>{t('ui.psn.next')}</dt><dd>{hex(psn.next)}</dd></div>}
+        {acks && (
+          <div>
+            <dt>{t('ui.psn.flight')}</dt>
+            <dd>
+              <details>
+                <summary title={t('ui.psn.window', { window: psn.window })}>{t('ui.psn.flight.value', { n: psn.in_flight, window: psn.window })}</summary>
+                {t('ui.psn.window.about')}
+              </details>
+            </dd>
+          </div>
         )}
         <div><dt>{t('ui.psn.expected')}</dt><dd>{hex(psn.expected)}</dd></div>
       </dl>
     </div>
   );
 }
+
+// The name of a field, which breaks at an underscore only.
+const parted = (field: string) => field.split('_').map((part, i) => (i === 0 ? part : <>_<wbr />{part}</>));
 
 function Attributes({ attrs, name }: { attrs: AttrView[]; name: string }) {
   const set = attrs.filter((a) => a.source.from !== 'reset').length;
@@ -144,7 +156,7 @@ function Attributes({ attrs, name }: { attrs: AttrView[]; name: string }) {
         <tbody>
           {attrs.map((a) => (
             <tr key={a.bit} class={a.changed ? 'changed' : ''}>
-              <th scope="row" class="mono">{a.field}</th>
+              <th scope="row" class="mono">{parted(a.field)}</th>
               <td class="mono">{a.text}</td>
               <td><span class={`source ${a.source.from}`}>{find(`ui.from.${a.source.from}`)}</span></td>
             </tr>
