@@ -110,6 +110,49 @@ test('text has at least 13 px', async (t) => {
   }
 });
 
+for (const width of [1200, 1400]) {
+  test(`rows, names and labels are whole at ${width} px`, async (t) => {
+    const page = await open(t, { hash: '#lesson=rdma', width });
+    await press(page, 'lesson.solution');
+    await forward(page, await page.evaluate(() => JSON.parse(rawverbs.tables()).value.lessons.find((l) => l.id === 'rdma').solution.length));
+    await page.evaluate(() => document.querySelectorAll('details.attributes').forEach((part) => { part.open = true; }));
+    const broken = await page.evaluate(() => {
+      const lines = (of, from, to) => {
+        const range = document.createRange();
+        range.setStart(of, from);
+        range.setEnd(of, to);
+        return range.getClientRects().length;
+      };
+      const rows = [...document.querySelectorAll('.memory td:nth-child(2)')].filter((cell) => cell.getClientRects()[0].height > 30).map((cell) => cell.textContent);
+      const outside = [...document.querySelectorAll('.memory td, .attributes td')].filter((cell) => cell.getBoundingClientRect().right > cell.closest('.object').getBoundingClientRect().right).map((cell) => cell.textContent);
+      const words = [];
+      const walk = (of) => {
+        for (const node of of.childNodes) {
+          if (node.nodeType !== Node.TEXT_NODE) walk(node);
+          else for (const { index, 0: word } of node.data.matchAll(/\w+/g)) if (lines(node, index, index + word.length) > 1) words.push(node.data);
+        }
+      };
+      document.querySelectorAll('.attributes th, .attributes td:last-child').forEach(walk);
+      const texts = [...document.querySelectorAll('.wire .message text')];
+      const [left, right] = ['left', 'right'].map((side) => document.querySelector(`.lifelines .${side}`).getBBox().x);
+      const cut = texts.filter((text) => text.textContent.includes('…') || text.getBBox().x < left || text.getBBox().x + text.getBBox().width > right).map((text) => text.textContent);
+      return { rows, outside, words, cut, notes: texts.filter((text) => text.matches('.note')).length };
+    });
+    assert.ok(broken.notes > 0);
+    assert.deepEqual(broken, { rows: [], outside: [], words: [], cut: [], notes: broken.notes });
+  });
+}
+
+test('the mask of a move is in view at 1400 × 900', async (t) => {
+  const page = await open(t, { hash: '#lesson=rtr' });
+  await press(page, 'client.qp.to.RTR');
+  for (const box of await page.locator('fieldset.bits').first().locator('[data-test^="bit."]').all()) {
+    await box.check();
+    const { top, bottom } = await page.evaluate(() => document.querySelector('.mask').getBoundingClientRect());
+    assert.ok(top > 0 && bottom <= 900, `${top} to ${bottom}`);
+  }
+});
+
 // Two messages of four packets each cross on the wire.
 test('no arrow crosses a label', async (t) => {
   const page = await open(t, { hash: '#lesson=loss' });

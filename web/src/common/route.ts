@@ -13,27 +13,48 @@ export function route(x1: number, y1: number, x2: number, y2: number) {
 const measure = document.createElement('canvas').getContext('2d');
 const widths = new Map<string, number>();
 
-/** Shortens a text to a width, with an ellipsis. */
-export function fit(text: string, width: number, font: number): string {
-  if (width <= 0) return '';
-  const wide = (s: string) => {
-    const key = font + s;
-    let w = widths.get(key);
-    if (w === undefined) {
-      if (measure) measure.font = `${font}px system-ui, sans-serif`;
-      w = measure?.measureText(s).width ?? s.length * font * 0.55;
-      if (widths.size > 20000) widths.clear();
-      widths.set(key, w);
-    }
-    return w;
-  };
-  if (wide(text) <= width) return text;
+/** The width of a text. */
+export function wide(text: string, font: number): number {
+  const key = font + text;
+  let w = widths.get(key);
+  if (w === undefined) {
+    if (measure) measure.font = `${font}px system-ui, sans-serif`;
+    w = measure?.measureText(text).width ?? text.length * font * 0.55;
+    if (widths.size > 20000) widths.clear();
+    widths.set(key, w);
+  }
+  return w;
+}
+
+// How many letters of a text fit, with others behind them.
+function fitting(text: string, behind: string, width: number, font: number): number {
   let low = 0;
   let high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (wide(text.slice(0, middle) + '…') <= width) low = middle;
+    if (wide(text.slice(0, middle) + behind, font) <= width) low = middle;
     else high = middle - 1;
   }
-  return low > 0 ? text.slice(0, low) + '…' : '';
+  return low;
+}
+
+/** Shortens a text to a width, with an ellipsis. */
+export function fit(text: string, width: number, font: number): string {
+  if (wide(text, font) <= width) return text;
+  const n = fitting(text, '…', width, font);
+  return n > 0 ? text.slice(0, n) + '…' : '';
+}
+
+/** Breaks a text into lines of a width, at spaces where there are any. */
+export function wrap(text: string, width: number, font: number): string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest && wide(rest, font) > width) {
+    const most = Math.max(1, fitting(rest, '', width, font));
+    const space = rest.lastIndexOf(' ', most);
+    const end = space > 0 ? space : most;
+    lines.push(rest.slice(0, end).trimEnd());
+    rest = rest.slice(end).trimStart();
+  }
+  return rest ? [...lines, rest] : lines;
 }

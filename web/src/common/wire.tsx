@@ -2,7 +2,7 @@
 // per event. Times are in order but not to scale; a long pause is written on the line.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { time } from './format';
-import { fit, route, strip } from './route';
+import { fit, route, strip, wide, wrap } from './route';
 
 export type Side = 'left' | 'right';
 
@@ -13,6 +13,7 @@ export interface Message {
   arrives: number | null; // null if it never arrives
   order?: number; // among what happens at the same time; an action's number
   label: string;
+  psn?: string; // behind the label if there is room, otherwise below it
   detail?: string; // below the label
   note?: string; // behind the detail, in another colour
   tone: 'request' | 'answer' | 'refusal' | 'talk'; // talk is not a packet of the queue pair
@@ -55,10 +56,23 @@ const noteLine = 16;
 const pause = 50_000; // ns; a longer one is written
 const font = 13;
 
-const below = (message: Message) => message.detail || message.note;
+interface Line {
+  text: string;
+  part: 'label' | 'below' | 'note';
+}
+
+// The texts of a message, in lines that fit into a room.
+function linesOf({ label, psn = '', detail = '', note = '' }: Message, room: number): Line[] {
+  const whole = psn ? `${label} ${psn}` : label;
+  const long = wide(whole, font) > room;
+  const lines = (part: Line['part'], text: string) => wrap(text, part === 'note' ? room / bolder : room, font).map((line): Line => ({ text: line, part }));
+  return [...lines('label', long ? label : whole), ...lines('below', [long && psn, detail].filter(Boolean).join(' · ')), ...lines('note', note)];
+}
+
+const bolder = 1.1; // a note is in bold
 
 /** Puts messages and marks in order and gives each its place. */
-export function layout(messages: Message[], marks: Mark[], now: number | null): Placed {
+function layout(messages: Message[], marks: Mark[], now: number | null, lines: Map<Message, Line[]>): Placed {
   const points: Point[] = [];
   for (const message of messages) {
     const order = message.order ?? 0;
@@ -82,7 +96,7 @@ export function layout(messages: Message[], marks: Mark[], now: number | null): 
       }
     }
     y += point.now ? 14 : point.mark ? 22 : step;
-    if (point.message && below(point.message) && !point.end) y += noteLine;
+    if (point.message && !point.end) y += noteLine * (lines.get(point.message)!.length - 1);
     if (point.at !== last && !point.now) placed.times.push({ at: point.at, y });
     last = point.at;
     if (point.now) placed.now = y;
@@ -113,10 +127,11 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
     return () => observer.disconnect();
   }, []);
 
-  const placed = layout(messages, marks, now);
   const x = { left: 74, right: width - 14 };
   const beside = strip(x.right - x.left) + 6; // where texts begin
   const room = x.right - x.left - 2 * beside;
+  const lines = new Map(messages.map((message) => [message, linesOf(message, room)]));
+  const placed = layout(messages, marks, now, lines);
   const ids = placed.messages.map((m) => m.message.id);
   const focusable = selected !== null && ids.includes(selected) ? selected : ids.at(-1);
   const onKey = (event: KeyboardEvent, id: number) => {
@@ -167,7 +182,7 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
         {placed.messages.map(({ message, from, to }) => (
           <Arrow
             key={`p${message.id}`} message={message} y1={from} y2={to} x1={x[message.from]}
-            x2={x[message.from === 'left' ? 'right' : 'left']} beside={beside} room={room} selected={message.id === selected}
+            x2={x[message.from === 'left' ? 'right' : 'left']} beside={beside} lines={lines.get(message)!} selected={message.id === selected}
             focusable={message.id === focusable} onSelect={onSelect} onKey={onKey}
           />
         ))}
@@ -183,14 +198,14 @@ interface ArrowProps {
   x2: number;
   y2: number;
   beside: number;
-  room: number;
+  lines: Line[];
   selected: boolean;
   focusable: boolean;
   onSelect(id: number): void;
   onKey(event: KeyboardEvent, id: number): void;
 }
 
-function Arrow({ message, x1, y1, x2, y2, beside, room, selected, focusable, onSelect, onKey }: ArrowProps) {
+function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, onSelect, onKey }: ArrowProps) {
   const lost = message.arrives === null;
   const end = lost ? x1 + (x2 - x1) * 0.75 : x2;
   const { path, angle } = route(x1, y1, x2, y2);
@@ -210,20 +225,17 @@ function Arrow({ message, x1, y1, x2, y2, beside, room, selected, focusable, onS
         onKeyDown: (event: KeyboardEvent) => onKey(event, message.id),
       };
   return (
-    <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.detail, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
-      <title>{[message.label, message.detail, message.note].filter(Boolean).join(' · ')}</title>
+    <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.psn, message.detail, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
+      <title>{[message.label, message.psn, message.detail, message.note].filter(Boolean).join(' · ')}</title>
       <rect class="touch" x={Math.min(x1, x2)} y={y1 - 9} width={Math.abs(x2 - x1)} height="18" rx="4" />
       <path class="line" d={lost ? `M${x1} ${y1}H${end}` : path} />
       {lost
         ? <path class="cross" d={`M${end - 5} ${y1 - 5}l10 10M${end + 5} ${y1 - 5}l-10 10`} />
         : <path class="head" d="M0 0l-8 -4v8z" transform={`translate(${x2} ${y2}) rotate(${(angle * 180) / Math.PI})`} />}
       {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={y1} r="4" />}
-      <text x={text} y={y1 - 6 - (below(message) ? noteLine : 0)} text-anchor={anchor}>{fit(message.label, room, font)} </text>
-      {below(message) && (
-        <text class="below" x={text} y={y1 - 6} text-anchor={anchor}>
-          {message.detail}{message.detail && message.note && ' · '}<tspan class="note">{message.note}</tspan>
-        </text>
-      )}
+      {lines.map((line, i) => (
+        <text key={i} class={line.part} x={text} y={y1 - 6 - noteLine * (lines.length - 1 - i)} text-anchor={anchor}>{line.text}</text>
+      ))}
     </g>
   );
 }

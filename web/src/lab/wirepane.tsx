@@ -5,11 +5,10 @@ import { hex, opcode } from '../common/format';
 import { Wire, type Mark, type Message } from '../common/wire';
 import { eventText, find, t } from '../texts';
 import { loadAll, type State } from './store';
-import { selectPacket } from './packet';
+import { fateText, ignored, selectPacket } from './packet';
 import { noteText } from './refusal';
 
 const newest = 60; // packets that are drawn at first
-const longLabel = 28; // letters; behind a longer one there is no room for the PSN
 
 export function WirePane({ state }: { state: State }) {
   const { packets, events, snapshot } = state.moment;
@@ -76,16 +75,13 @@ function message(p: PacketView, name: string): Message {
     p.flipped?.length ? t('ui.packet.corrupted') : '',
     p.check ? noteText(p.check) : p.outcome && find(`ui.outcome.${p.outcome}`),
   ];
-  const label = `${name}${title(p)}`;
-  const psn = hex(p.psn);
-  const long = label.length > longLabel;
-  const detail = [long && psn, !p.check && /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
+  const detail = [!p.check && /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
   const lost = p.fate === 'dropped' || p.fate === 'unrouted';
-  const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : p.outcome.startsWith('drop') || p.outcome.startsWith('bad') ? 'ignored' : 'delivered';
+  const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : ignored(p) ? 'ignored' : 'delivered';
   return {
     id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost ? null : p.arrives_ns, order: p.action,
-    label: long ? label : `${label} ${psn}`, detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
-    about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: find(`ui.fate.${p.fate}`), why: p.why.text }),
+    label: `${name}${title(p)}`, psn: hex(p.psn), detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
+    about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: fateText(p), why: p.why.text }),
     attributes: { 'data-test': `packet.${p.id}`, 'data-fate': p.fate },
   };
 }
