@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -36,10 +37,7 @@ network; open it from disk, or mail it.`,
 				return err
 			}
 			if file != "" {
-				if err := os.WriteFile(file, page, 0o644); err != nil {
-					return fmt.Errorf("--file: %w; try: a file in a folder that exists and may be written", err)
-				}
-				return nil
+				return writePage(cmd.OutOrStdout(), file, page)
 			}
 			return servePage(cmd, address, page)
 		},
@@ -47,6 +45,15 @@ network; open it from disk, or mail it.`,
 	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:0", "the TCP address to listen on; port 0 takes a free port")
 	cmd.Flags().StringVar(&file, "file", "", "write the page to this file, and serve nothing")
 	return cmd
+}
+
+// writePage writes the page to a file, and says where it is.
+func writePage(out io.Writer, file string, page []byte) error {
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		return fmt.Errorf("--file: %w; try: a file in a folder that exists and may be written", err)
+	}
+	_, err := fmt.Fprintf(out, "%s has the laboratory; open it in a browser\n", file)
+	return err
 }
 
 // servePage serves the page until a signal ends the command.

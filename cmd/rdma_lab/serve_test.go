@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -17,5 +20,16 @@ func TestPageHandlerServesThePageOnly(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); want == http.StatusOK && got != "text/html; charset=utf-8" {
 			t.Errorf("GET %s: content type %q", path, got)
 		}
+	}
+}
+
+func TestWritePageSaysWhereThePageIs(t *testing.T) {
+	var out bytes.Buffer
+	file := filepath.Join(t.TempDir(), "laboratory.html")
+	if err := writePage(&out, file, []byte("<!doctype html>")); err != nil || !strings.Contains(out.String(), file) {
+		t.Errorf("%v: %q", err, out.String())
+	}
+	if err := writePage(&out, filepath.Join(file, "page.html"), nil); err == nil || !strings.Contains(err.Error(), "try:") {
+		t.Errorf("a file in a file: %v", err)
 	}
 }
