@@ -5,7 +5,6 @@ import { duration, t, type Key } from './texts';
 
 export function Legend({ data }: { data: Data }) {
   const clock = data.record?.clock;
-  const missing = data.captures.length > 0 && !data.live && (['client', 'server'] as const).find((end) => !data.captures.some((c) => c.end === end));
   return (
     <aside class="legend" tabIndex={0} aria-label={t('report.help')} data-test="legend">
       <ul>
@@ -41,7 +40,6 @@ export function Legend({ data }: { data: Data }) {
         </li>
       </ul>
       <div>
-        {data.captures.length === 0 && !data.live && <p>{t('report.nocapture')}</p>}
         {data.captures.length > 0 && <h2>{t('report.captures')}</h2>}
         {data.captures.map((c) => (
           <p key={c.name} data-test="capture">
@@ -51,7 +49,6 @@ export function Legend({ data }: { data: Data }) {
             {c.cut && <>; {c.cut}</>}
           </p>
         ))}
-        {missing && <p data-test="capture-missing">{t('report.capture.one', { end: t(`report.${missing}`) })}</p>}
         {clock && <p>{t('report.clock', { time: duration(clock.uncertainty_ns) })}</p>}
       </div>
       <div>

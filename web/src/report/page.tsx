@@ -199,6 +199,7 @@ function Top({ data, live, length, look }: { data: Data; live: boolean; length: 
         </div>
       </div>
       {record && !live && <Ends record={record} />}
+      {record && !live && <Unseen data={data} />}
       {live && record && <p class="remark">{t('report.live.only')}</p>}
       {record?.error && (
         <div class="notice" role="status" data-test="error">
@@ -224,6 +225,18 @@ function Ends({ record }: { record: Header }) {
         );
       })}
     </div>
+  );
+}
+
+// Whose packets the page has not, and how to get them.
+function Unseen({ data }: { data: Data }) {
+  const missing = (['client', 'server'] as End[]).filter((end) => !data.captures.some((c) => c.end === end));
+  if (missing.length === 0) return null;
+  const [end] = missing;
+  return (
+    <p class="remark" data-test="capture-missing">
+      {missing.length > 1 ? t('report.nocapture') : t('report.capture.one', { end: t(`report.${end!}`), other: t(end === 'server' ? 'report.client' : 'report.server') })} {t('report.capture.how')}
+    </p>
   );
 }
 
