@@ -187,3 +187,13 @@ test('the first lessons leave the moves to the learner', async (t) => {
   await press(page, 'client.two.connect');
   for (const host of ['client', 'server']) assert.equal(await at(page, `${host}.two`).getAttribute('data-state'), 'RTS');
 });
+
+test('on the free bench the guide says so', async (t) => {
+  const page = await open(t, { hash: '#lesson=send' });
+  await press(page, 'bench');
+  await visible(page, 'bench.about');
+  for (const [name, pressed] of [['tab.lessons', 'false'], ['tab.mistakes', 'false'], ['bench', 'true']]) assert.equal(await at(page, name).getAttribute('aria-pressed'), pressed, name);
+  await press(page, 'tab.lessons');
+  await press(page, 'lesson.send');
+  assert.equal(await at(page, 'tab.lessons').getAttribute('aria-pressed'), 'true');
+});

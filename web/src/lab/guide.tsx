@@ -15,7 +15,7 @@ type List = 'lessons' | 'mistakes';
 
 export function Guide({ state }: { state: State }) {
   const opened: List | null = state.setup.lesson ? 'lessons' : state.mistake ? 'mistakes' : null;
-  const [list, setList] = useState<List>(opened ?? 'lessons');
+  const [list, setList] = useState<List | 'bench'>(opened ?? 'lessons');
   const [listing, setListing] = useState(false);
   const name = state.setup.lesson ?? state.mistake ?? '';
   const aside = useRef<HTMLElement>(null);
@@ -31,11 +31,12 @@ export function Guide({ state }: { state: State }) {
       <div class="segmented" role="group" aria-label={t('ui.guide')}>
         <button type="button" data-test="tab.lessons" aria-pressed={list === 'lessons'} onClick={() => choose('lessons')}>{t('ui.lessons')}</button>
         <button type="button" data-test="tab.mistakes" aria-pressed={list === 'mistakes'} onClick={() => choose('mistakes')}>{t('ui.mistakes')}</button>
-        <button type="button" data-test="bench" onClick={() => { openBench(); setListing(true); }}>{t('ui.bench')}</button>
+        <button type="button" data-test="bench" aria-pressed={list === 'bench'} onClick={() => { openBench(); setList('bench'); }}>{t('ui.bench')}</button>
       </div>
       {body && list === 'lessons' && <Lesson key={name} state={state} id={name} onMistakes={() => choose('mistakes')} />}
       {body && list === 'mistakes' && <Mistake key={name} state={state} name={name} />}
-      {!body && <Entries list={list} state={state} onOpen={() => setListing(false)} />}
+      {list === 'bench' && <p class="guide-lead" data-test="bench.about">{t('ui.bench.about')}</p>}
+      {!body && list !== 'bench' && <Entries list={list} state={state} onOpen={() => setListing(false)} />}
     </aside>
   );
 }

@@ -374,6 +374,7 @@ export const ui = {
   'ui.guide': 'Guide',
   'ui.lessons': 'Lessons',
   'ui.mistakes': 'Mistakes',
+  'ui.bench.about': 'Nothing is asked of you here. Make the objects of both hosts, or press "Make a connected pair on both hosts", and do what you like: post requests, lose packets, move queue pairs. "Session" keeps what you did as a link or a file.',
   'ui.bench': 'Free bench',
   'ui.lessons.lead': 'Fourteen lessons, in order. The engine checks each goal.',
   'ui.mistakes.lead': 'Common mistakes. Think about the question first, then see what both ends report.',
