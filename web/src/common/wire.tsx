@@ -226,7 +226,7 @@ function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, on
       };
   return (
     <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.psn, message.detail, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
-      <title>{[message.label, message.psn, message.detail, message.note].filter(Boolean).join(' · ')}</title>
+      <title>{[[message.label, message.psn].filter(Boolean).join(' '), message.detail, message.note].filter(Boolean).join(' · ')}</title>
       <rect class="touch" x={Math.min(x1, x2)} y={y1 - 9} width={Math.abs(x2 - x1)} height="18" rx="4" />
       <path class="line" d={lost ? `M${x1} ${y1}H${end}` : path} />
       {lost
