@@ -225,7 +225,7 @@ function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, on
         onKeyDown: (event: KeyboardEvent) => onKey(event, message.id),
       };
   return (
-    <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.psn, message.detail, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
+    <g class={parts.join(' ')} data-id={message.id} aria-label={[...lines.map((line) => line.text), message.about].join(' ')} {...pressable} {...message.attributes}>
       <title>{[[message.label, message.psn].filter(Boolean).join(' '), message.detail, message.note].filter(Boolean).join(' · ')}</title>
       <rect class="touch" x={Math.min(x1, x2)} y={y1 - 9} width={Math.abs(x2 - x1)} height="18" rx="4" />
       <path class="line" d={lost ? `M${x1} ${y1}H${end}` : path} />
@@ -234,7 +234,7 @@ function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, on
         : <path class="head" d="M0 0l-8 -4v8z" transform={`translate(${x2} ${y2}) rotate(${(angle * 180) / Math.PI})`} />}
       {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={y1} r="4" />}
       {lines.map((line, i) => (
-        <text key={i} class={line.part} x={text} y={y1 - 6 - noteLine * (lines.length - 1 - i)} text-anchor={anchor}>{line.text}</text>
+        <text key={i} class={line.part} x={text} y={y1 - 6 - noteLine * (lines.length - 1 - i)} text-anchor={anchor}>{line.text} </text>
       ))}
     </g>
   );
