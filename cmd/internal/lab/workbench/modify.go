@@ -279,19 +279,13 @@ func (h *host) queryQP(a *Action) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr, err := o.qp.Query(queried)
+	attr, err := o.qp.Query(action.Queried)
 	if err != nil {
 		return &Result{Refused: refusalOf(err)}, nil
 	}
 	h.queried(o, &attr)
 	return &Result{}, nil
 }
-
-// queried are the attributes that a queue pair of some type has.
-const queried = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccessFlags | qpstate.MaskPKeyIndex | qpstate.MaskPort |
-	qpstate.MaskQKey | qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry |
-	qpstate.MaskRQPSN | qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic |
-	qpstate.MaskDestQPN | qpstate.MaskCap
 
 // applies are the attributes that each type of queue pair has: those that one of its moves takes.
 var applies = func() map[qpstate.Type][]qpstate.Mask {

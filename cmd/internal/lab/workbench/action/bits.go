@@ -14,6 +14,12 @@ var AllBits = func() (all qpstate.Mask) {
 	return all
 }()
 
+// Queried are the attributes that a query asks for: those that a queue pair of some type has.
+const Queried = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccessFlags | qpstate.MaskPKeyIndex | qpstate.MaskPort |
+	qpstate.MaskQKey | qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry |
+	qpstate.MaskRQPSN | qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic |
+	qpstate.MaskDestQPN | qpstate.MaskCap
+
 // Fields are the fields of struct ibv_qp_attr by their bits.
 var Fields = map[qpstate.Mask]string{
 	qpstate.MaskState: "qp_state", qpstate.MaskCurState: "cur_qp_state", qpstate.MaskEnSQDAsyncNotify: "en_sqd_async_notify",

@@ -132,7 +132,7 @@ func (c cWriter) modify(l *lines, h *Host, a *action.Action, r *Result) {
 }
 
 func (c cWriter) query(l *lines, h *Host, a *action.Action) {
-	l.add(fmt.Sprintf("ret = ibv_query_qp(%s, &attr, IBV_QP_STATE, &init);", c.v(h, a.Name)))
+	l.add(fmt.Sprintf("ret = ibv_query_qp(%s, &attr, %s, &init);", c.v(h, a.Name), cFlags("IBV_QP_", queried)))
 	c.returned(l, h, "ibv_query_qp", &Result{})
 }
 

@@ -159,7 +159,7 @@ func (g goWriter) modify(l *lines, h *Host, a *action.Action, r *Result) {
 }
 
 func (g goWriter) query(l *lines, h *Host, a *action.Action) {
-	l.add(fmt.Sprintf("_, err = %s.Query(qpstate.MaskState)", g.v(h, a.Name)))
+	l.add(fmt.Sprintf("_, err = %s.Query(%s)", g.v(h, a.Name), goMask(queried)))
 	g.returned(l, h, "ibv_query_qp", &Result{})
 }
 

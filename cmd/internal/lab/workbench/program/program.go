@@ -19,6 +19,14 @@ const (
 	Go
 )
 
+// queried are the names of the bits of a query.
+var queried = func() (names []string) {
+	for _, bit := range action.Queried.Bits() {
+		names = append(names, bit.Name())
+	}
+	return names
+}()
+
 // Languages are both.
 var Languages = [...]Language{C, Go}
 
