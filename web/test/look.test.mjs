@@ -132,7 +132,7 @@ for (const width of [1200, 1400]) {
           else for (const { index, 0: word } of node.data.matchAll(/\w+/g)) if (lines(node, index, index + word.length) > 1) words.push(node.data);
         }
       };
-      document.querySelectorAll('.attributes th, .attributes td:last-child').forEach(walk);
+      document.querySelectorAll(innerWidth < 1400 ? '.attributes th, .attributes td:last-child' : '.attributes th, .attributes td').forEach(walk);
       const texts = [...document.querySelectorAll('.wire .message text')];
       const [left, right] = ['left', 'right'].map((side) => document.querySelector(`.lifelines .${side}`).getBBox().x);
       const cut = texts.filter((text) => text.textContent.includes('…') || text.getBBox().x < left || text.getBBox().x + text.getBBox().width > right).map((text) => text.textContent);

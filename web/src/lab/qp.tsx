@@ -142,8 +142,8 @@ function PSNWindows({ qp }: { qp: QPView }) {
   );
 }
 
-// The name of a field, which breaks at an underscore only.
-const parted = (field: string) => field.split('_').map((part, i) => (i === 0 ? part : <>_<wbr />{part}</>));
+// A text that breaks behind a sign.
+const parted = (text: string, at: string) => text.split(at).map((part, i) => (i === 0 ? part : <>{at}<wbr />{part}</>));
 
 function Attributes({ attrs, name }: { attrs: AttrView[]; name: string }) {
   const set = attrs.filter((a) => a.source.from !== 'reset').length;
@@ -156,8 +156,8 @@ function Attributes({ attrs, name }: { attrs: AttrView[]; name: string }) {
         <tbody>
           {attrs.map((a) => (
             <tr key={a.bit} class={a.changed ? 'changed' : ''}>
-              <th scope="row" class="mono">{parted(a.field)}</th>
-              <td class="mono">{a.text}</td>
+              <th scope="row" class="mono">{parted(a.field, '_')}</th>
+              <td class="mono">{parted(a.text, '|')}</td>
               <td><span class={`source ${a.source.from}`}>{find(`ui.from.${a.source.from}`)}</span></td>
             </tr>
           ))}
