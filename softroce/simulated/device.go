@@ -76,11 +76,14 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	if !dst.Is4() {
 		return nil, syscall.EINVAL
 	}
-	return &transport.Path{Src: d.addr, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit}, nil
+	return &transport.Path{Src: d.addr, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit, Flight: flight}, nil
 }
 
 // gidIndex is the one slot of the GID table that is filled. Slot 0 is empty, as with soft0.
 const gidIndex = 1
+
+// flight limits what all queue pairs of a host have in flight. With a limit, they obey marks, so switches may mark their packets.
+const flight = 1 << 20
 
 func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 	return verbs.DeviceAttr{FirmwareVersion: "softroce", NodeGUID: uint64(d.host) + 1, SysImageGUID: uint64(d.host) + 1, MaxMRSize: 1 << 30,

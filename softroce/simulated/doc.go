@@ -1,6 +1,6 @@
 // Package simulated has two soft devices on a wire that exists only in memory. Nothing happens by
 // itself: the caller moves the clock, and each packet waits on the wire until its time comes or
-// the caller delivers, drops, duplicates, delays or damages it. A World is deterministic: the same
+// the caller delivers, drops, duplicates, delays, marks or damages it. A World is deterministic: the same
 // seed and the same calls give the same queue pair numbers, keys, packets and times. It is for tests of
 // programs that use verbs, and for programs that show what a device does.
 //

@@ -14,7 +14,7 @@ import (
 
 // Reason is why a packet was sent.
 type Reason struct {
-	Kind    string // "request", or what a responder sends: "ack", "nak", "rnr nak", "response"
+	Kind    string // "request", or what a responder sends: "ack", "nak", "rnr nak", "response"; "cnp"
 	QPN     uint32 // of the sender
 	Answers int    // a responder's packet: the ID of the request that it answers
 	HasWR   bool   // a requester's packet: WR, Opcode, Index and Count are valid
@@ -38,6 +38,8 @@ const (
 	AfterRNRWait = "rnr wait" // the wait that an RNR NAK asked for is over
 	AfterNAK     = "nak"      // a NAK named a missing packet
 	AfterGap     = "gap"      // an answer showed that an earlier response was lost
+	AfterACK     = "ack"      // selective repeat: an ACK showed that the responder has nothing behind it
+	AfterProbe   = "probe"    // selective repeat: a tail-loss probe
 )
 
 // reason finds why q has sent p. before is q before that.
@@ -47,7 +49,12 @@ func (w *World) reason(q *qp, before transport.QPView, p *Packet) Reason {
 	if err != nil {
 		return r
 	}
-	if parsed.Opcode().IsResponse() {
+	switch {
+	case p.isNotice():
+		r.Kind, r.Answers = "cnp", q.cause
+		r.Text = fmt.Sprintf("a switch has marked packet %d: the sender shall slow down", q.cause)
+		return r
+	case parsed.Opcode().IsResponse():
 		r.answer(parsed, q.cause)
 		return r
 	}
@@ -63,7 +70,12 @@ func (w *World) reason(q *qp, before transport.QPView, p *Packet) Reason {
 		s.First, s.Packets = seq, max(1, int64((s.Length+mtu-1)/mtu))
 		r.of(s, seq)
 	}
-	if parsed.Opcode().Transport() == packet.RC && seq < before.Max {
+	switch {
+	case parsed.Opcode().Transport() != packet.RC || seq >= before.Max:
+	case seq < before.Una:
+		r.Again = Repeat{Kind: AfterProbe}
+		r.Text = "a tail-loss probe without data: its number is served already, so the responder answers with the number that it expects"
+	default:
 		r.Again = q.again
 		r.Text += ", sent again: " + r.Again.text()
 	}
@@ -140,6 +152,10 @@ func (r Repeat) text() string {
 		return fmt.Sprintf("packet %d, a NAK, reported a missing packet", r.Packet)
 	case AfterGap:
 		return fmt.Sprintf("packet %d shows that an earlier response was lost", r.Packet)
+	case AfterACK:
+		return fmt.Sprintf("packet %d, an ACK, shows that the responder has nothing behind it", r.Packet)
+	case AfterProbe:
+		return "no answer came for some round trips, and this one asks for it"
 	}
 	return "the requester went back"
 }
@@ -190,11 +206,18 @@ func (w *World) arrive(p *Packet) {
 			p.Outcome = name
 		}
 	}
-	p.Check = p.failed(was, check, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
+	kept := after[transport.Kept] != before[transport.Kept]
+	p.Check = p.failed(was, check, kept, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
 	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
 		q.again = Repeat{Kind: AfterGap, Packet: p.ID}
-		if parsed, err := packet.Parse(data); err == nil && parsed.AETH() != nil && parsed.AETH().Syndrome().Kind() == packet.KindNAK {
-			q.again.Kind = AfterNAK
+		sends := q.Inspect().Sends
+		if parsed, err := packet.Parse(data); err == nil && parsed.AETH() != nil {
+			switch {
+			case parsed.AETH().Syndrome().Kind() == packet.KindNAK:
+				q.again.Kind = AfterNAK
+			case len(sends) > 0 && !packet.HasResponse(sends[0].WR.Opcode):
+				q.again.Kind = AfterACK
+			}
 		}
 	}
 }
@@ -209,9 +232,12 @@ func (q *qp) failedCheck(p *Packet) string {
 }
 
 // failed returns the check that a delivered packet has failed. was is the queue pair before, check the responder's
-// objection, and refused says that the packet has moved the queue pair to ERR.
-func (p *Packet) failed(was transport.QPView, check string, refused bool) string {
+// objection, kept says that the packet waits in the reorder buffer, and refused that it has moved the queue pair to ERR.
+func (p *Packet) failed(was transport.QPView, check string, kept, refused bool) string {
 	expected := fmt.Sprintf("0x%06x", uint32(was.Expected)&0xffffff)
+	if kept && p.IsRequest() {
+		return "kept until " + expected + " comes"
+	}
 	switch p.Outcome {
 	case transport.Duplicates.String():
 		return "before " + expected + ": a duplicate"

@@ -4,6 +4,7 @@ package simulated
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ type Packet struct {
 	Why     Reason
 	CopyOf  int   // the packet that Duplicate copied; 0: none
 	Flipped []int // the bits of Frame that Flip has inverted and not inverted back
+	Marked  bool  // Mark has marked it
 	Fate    Fate
 	Outcome string // after delivery: what the receiver's device made of it; see Outcomes
 	Check   string // after delivery: the check that it failed, in words; "": none, or the outcome says it
@@ -58,7 +60,10 @@ func (p *Packet) Opcode() string { return packet.Opcode(p.Data()[0]).String() }
 func (p *Packet) PSN() uint32 { return uint32((*packet.BTH)(p.Data()).PSN()) }
 
 // IsRequest reports whether the sender's requester sent it.
-func (p *Packet) IsRequest() bool { return !packet.Opcode(p.Data()[0]).IsResponse() }
+func (p *Packet) IsRequest() bool { return !packet.Opcode(p.Data()[0]).IsResponse() && !p.isNotice() }
+
+// isNotice reports whether the packet is a CNP.
+func (p *Packet) isNotice() bool { return packet.Opcode(p.Data()[0]) == packet.CongestionNotification }
 
 // PayloadLen returns the number of bytes of payload, or 0 if the packet is malformed.
 func (p *Packet) PayloadLen() int {
@@ -165,7 +170,7 @@ func (w *World) Duplicate(id int) error {
 	if err != nil {
 		return err
 	}
-	w.put(&Packet{From: p.From, Sent: w.now, Arrives: p.Arrives, Frame: slices.Clone(p.Frame), Why: p.Why, CopyOf: p.ID, Flipped: slices.Clone(p.Flipped), Fate: InFlight})
+	w.put(&Packet{From: p.From, Sent: w.now, Arrives: p.Arrives, Frame: slices.Clone(p.Frame), Why: p.Why, CopyOf: p.ID, Flipped: slices.Clone(p.Flipped), Marked: p.Marked, Fate: InFlight})
 	return nil
 }
 
@@ -218,6 +223,26 @@ func (w *World) Flip(id, bit int) error {
 	} else {
 		p.Flipped = append(p.Flipped, bit)
 		slices.Sort(p.Flipped)
+	}
+	return nil
+}
+
+// Mark sets a packet's ECN field to CE, as a congested switch does. It returns an error if the field is 0: a switch
+// loses such a packet instead.
+func (w *World) Mark(id int) error {
+	const ecn = 3
+	p, err := w.flight(id)
+	switch {
+	case err != nil:
+		return err
+	case p.Frame[1]&ecn == 0:
+		return errors.Errorf("mark packet %d: its ECN field is 0, so a switch loses it instead", id)
+	case !p.Marked:
+		// The checksum counts in ones' complement, and no other byte has changed.
+		sum := uint32(^binary.BigEndian.Uint16(p.Frame[10:])) + uint32(ecn-p.Frame[1]&ecn)
+		binary.BigEndian.PutUint16(p.Frame[10:], ^uint16(sum+sum>>16))
+		p.Frame[1] |= ecn
+		p.Marked = true
 	}
 	return nil
 }

@@ -107,6 +107,23 @@ func (w *World) Device(h Host) *verbs.Device { return w.devices[h].dev }
 // GID returns a host's address.
 func (w *World) GID(h Host) verbs.GID { return qpstate.GIDFrom(w.devices[h].addr) }
 
+// SelectiveRepeat reports whether a host's device repairs losses by selective repeat: see SetSelectiveRepeat.
+func (w *World) SelectiveRepeat(h Host) bool { return w.devices[h].engine.Reorder() > 0 }
+
+// SetSelectiveRepeat chooses how a host's device repairs losses. With selective repeat its responder keeps the packets
+// behind a gap, and its requester sends only the missing packet again, if the peer keeps the others. Without, as a
+// new World is, the device does what the standard describes: it drops them, and goes back.
+func (w *World) SetSelectiveRepeat(h Host, on bool) {
+	packets := 0
+	if on {
+		packets = reorder
+	}
+	w.devices[h].engine.SetReorder(packets)
+}
+
+// reorder is how many packets a device with selective repeat keeps.
+const reorder = 256
+
 // Now returns the time since New.
 func (w *World) Now() time.Duration { return w.now }
 

@@ -39,7 +39,7 @@ var (
 		{"Version", 4, "the version of IP", nil},
 		{"IHL", 4, "the length of this header in words of 4 bytes", nil},
 		{"DSCP", 6, "the class of service; AH.TrafficClass sets it", nil},
-		{"ECN", 2, "explicit congestion notification", nil},
+		{"ECN", 2, "explicit congestion notification; switches change it, so the ICRC does not cover it", ecnText},
 		{"Total Length", 16, "bytes of the IP packet", nil},
 		{"Identification", 16, "numbers packets for reassembly; the ICRC covers it", nil},
 		{"Flags", 3, "2 means do not fragment", nil},
@@ -119,6 +119,10 @@ var (
 
 func ipv4Text(v uint64) string {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(v)))).String()
+}
+
+func ecnText(v uint64) string {
+	return [...]string{"a congested switch may lose the packet, not mark it", "a switch may mark the packet", "a switch may mark the packet", "CE: a congested switch has marked the packet"}[v&3]
 }
 
 func partition(v uint64) string {

@@ -63,7 +63,8 @@ func (qp *QP) Inspect() QPView {
 		Recvs: qp.rq.inspect(), Expected: rs.expected, MSN: rs.msn & 0xffffff, AnswersOwed: rs.due, Silent: rs.silent,
 	}
 	if qp.route != nil {
-		v.Window = min(qp.mostInFlight(), qp.route.window.Load()/qp.charge())
+		charge := qp.charge()
+		v.Window = min(qp.mostInFlight(), (qp.route.window.Load()+charge-1)/charge) // the last may exceed it: see flow.maySend
 	}
 	for i := r.head; i != r.tail; i++ {
 		w := r.wqe(i)
@@ -77,14 +78,20 @@ func (qp *QP) Inspect() QPView {
 	return v
 }
 
-// Timer returns when the ACK timeout or the RNR wait ends, and false if neither runs. Unlike the
+// Timer returns when the queue pair's next timer ends, and false if none runs. Unlike the
 // engine's Deadline it is never too early.
 func (qp *QP) Timer() (at time.Duration, running bool) {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	at = min(qp.req.deadline, qp.req.tailProbe)
+	at = min(qp.req.deadline, qp.req.tailProbe, qp.resp.waits, qp.paced.resumes)
 	return at, at != never
 }
+
+// Reorder returns Config.Reorder.
+func (e *Engine) Reorder() int { return e.cfg.Reorder }
+
+// SetReorder changes Config.Reorder. No other call of the engine may run meanwhile.
+func (e *Engine) SetReorder(packets int) { e.cfg.Reorder = packets }
 
 func (q *recvQueue) inspect() (list []RecvView) {
 	for i := range q.count {
