@@ -84,6 +84,7 @@ export interface Action {
   ns?: number;
   packet?: number;
   bit?: number;
+  on?: boolean;
 }
 
 export interface Cap {
@@ -174,6 +175,7 @@ export interface HostView {
   told: ToldView[];
   regions: RegionView[];
   counters: Record<string, number>;
+  selective_repeat: boolean;
 }
 
 export interface ToldView {
@@ -345,18 +347,19 @@ export interface PacketView {
   check?: string;
   copy_of?: number;
   flipped?: number[];
+  marked?: boolean;
   why: WhyView;
 }
 
 export interface WhyView {
-  kind: "request" | "ack" | "nak" | "rnr nak" | "response";
+  kind: "request" | "ack" | "nak" | "rnr nak" | "response" | "cnp";
   qp: string;
   answers?: number;
   wr?: Num;
   wr_opcode?: string;
   index?: number;
   count?: number;
-  again?: "timeout" | "rnr wait" | "nak" | "gap";
+  again?: "timeout" | "rnr wait" | "nak" | "gap" | "ack" | "probe";
   because?: number;
   text: string;
 }

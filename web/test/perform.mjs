@@ -10,6 +10,7 @@ export async function perform(page, action) {
   if (action.do === 'step') return press(page, 'step');
   if (action.do === 'run') return run(page, action);
   if (action.packet !== undefined) return packet(page, action);
+  if (action.do === 'selective_repeat') return tick(page, `${host}.selective_repeat`, action.on ?? false);
   if (['close', 'poll_cq', 'query_qp', 'get_cq_event', 'ack_cq_events'].includes(action.do)) return press(page, `${host}.${name}.${action.do}`);
   if (action.do === 'modify_qp') await modify(page, action);
   else if (action.do === 'post_send' || action.do === 'post_recv') await post(page, action);

@@ -56,7 +56,8 @@ export function actionText(action: Action, kindOf?: (name: string) => string | u
   const call = action.do === 'close' ? closers[kindOf?.(action.name ?? '') ?? ''] ?? 'close' : calls[action.do] ?? find(`ui.verb.${action.do}`) ?? action.do;
   const to = action.do === 'modify_qp' ? `→ ${String(action.attr?.STATE ?? '?')}` : '';
   const packet = action.packet !== undefined ? `#${action.packet}` : '';
-  return [call, action.name ?? action.mr ?? '', to, packet].filter(Boolean).join(' ');
+  const on = action.do === 'selective_repeat' ? t(action.on ? 'ui.on' : 'ui.off') : '';
+  return [call, action.name ?? action.mr ?? '', to, packet, on].filter(Boolean).join(' ');
 }
 
 function ResultPanel({ state }: { state: State }) {

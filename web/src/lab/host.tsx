@@ -34,6 +34,15 @@ export function HostCard(props: Props) {
       <header class="host-head">
         <h2 id={`${host.name}-title`}>{find(`ui.host.${host.name}`)}</h2>
         <span class="mono small muted">{host.device} · {host.ip}</span>
+        {repairs() && (
+          <label class="small device-switch" title={t('ui.about.selective_repeat')}>
+            <input
+              type="checkbox" data-test={`${host.name}.selective_repeat`} checked={host.selective_repeat}
+              onChange={(e) => attempt(() => perform({ do: 'selective_repeat', host: host.name, ...(e.currentTarget.checked ? { on: true } : {}) }))}
+            />
+            {t('ui.verb.selective_repeat')}
+          </label>
+        )}
       </header>
       <div class="make" role="group" aria-label={t('ui.make')}>
         {making.map(([verb, kind, needs]) => {
@@ -57,6 +66,9 @@ export function HostCard(props: Props) {
     </section>
   );
 }
+
+// Reports whether the page offers a choice of how devices repair losses: the lessons but one are about other things.
+const repairs = () => ['gap', undefined].includes(get().setup.lesson);
 
 // Queues come first, then queue pairs: they change most, and a short window shows only the first cards.
 function inOrder(objects: ObjectView[]): ObjectView[] {

@@ -94,7 +94,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
       </div>
       {detail && (
         <div class="packet-fields">
-          <Fields headers={headers} flipped={packet.flipped ?? []} chosen={field} onChoose={choose} />
+          <Fields headers={headers} flipped={packet.flipped ?? []} marked={packet.marked ?? false} chosen={field} onChoose={choose} />
           <p class="field-about" aria-live="polite">
             {field
               ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field, startOf(field))} · {written(field)}</span>{field.meaning && <> · {field.meaning}</>}<br /><EngineText text={field.about} /></>
@@ -137,7 +137,7 @@ function Fates({ packet, headers, bit, onBit }: FatesProps) {
   };
   return (
     <div class="fates" role="group" aria-label={t('ui.packet.do')}>
-      {['drop', 'duplicate', 'reorder', 'deliver'].map((verb) => (
+      {['drop', 'duplicate', 'reorder', 'mark', 'deliver'].map((verb) => (
         <button type="button" class={verb === 'drop' ? 'danger' : ''} data-test={`packet.${verb}`} title={find(`ui.about.${verb}`)} onClick={() => act(verb)}>{find(`ui.verb.${verb}`)}</button>
       ))}
       <span class="pair">
@@ -158,14 +158,15 @@ function Fates({ packet, headers, bit, onBit }: FatesProps) {
 interface FieldsProps {
   headers: Header[];
   flipped: number[];
+  marked: boolean;
   chosen: FieldView | null;
   onChoose(field: FieldView): void;
 }
 
 // The headers as rows of 32 bits, each field as wide as its bits. The payload and other long fields take
 // one row. The same fields are a list of buttons for the keyboard and for screen readers.
-function Fields({ headers, flipped, chosen, onChoose }: FieldsProps) {
-  const damaged = (f: FieldView) => flipped.some((b) => b >= f.bit && b < f.bit + f.width);
+function Fields({ headers, flipped, marked, chosen, onChoose }: FieldsProps) {
+  const changed = (f: FieldView) => (marked && f.name === 'ECN') || flipped.some((b) => b >= f.bit && b < f.bit + f.width);
   const around = headers.filter((h) => outer.includes(h.name));
   const show = ({ name, start, fields }: Header) => (
     <div class="header" role="group" key={start} aria-label={name}>
@@ -177,7 +178,7 @@ function Fields({ headers, flipped, chosen, onChoose }: FieldsProps) {
           return (
             <button
               type="button" key={f.bit} style={{ gridColumn: `span ${wide}` }} data-test={`field.${f.header}.${f.name}`} aria-pressed={chosen?.bit === f.bit}
-              class={`cell ${damaged(f) ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${f.name} = ${value}${f.meaning ? ` (${f.meaning})` : ''}`}
+              class={`cell ${changed(f) ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${f.name} = ${value}${f.meaning ? ` (${f.meaning})` : ''}`}
               onClick={() => onChoose(f)}
             >
               <span class="cell-name">{f.name}</span>
@@ -192,7 +193,7 @@ function Fields({ headers, flipped, chosen, onChoose }: FieldsProps) {
   return (
     <div class="headers">
       {headers.filter((h) => !around.includes(h)).map(show)}
-      <details class="outer" open={around.some((h) => h.fields.some(damaged))}>
+      <details class="outer" open={around.some((h) => h.fields.some(changed))}>
         <summary data-test="packet.outer">{t('ui.packet.outer', { names: around.map((h) => h.name).join(', ') })}</summary>
         {around.map(show)}
       </details>

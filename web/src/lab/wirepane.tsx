@@ -68,12 +68,13 @@ function title(p: PacketView): string {
 }
 
 function message(p: PacketView, name: string): Message {
-  const tone = p.why.kind === 'request' ? 'request' : p.why.kind.includes('nak') ? 'refusal' : 'answer';
+  const tone = p.why.kind === 'request' ? 'request' : p.why.kind.includes('nak') || p.why.kind === 'cnp' ? 'refusal' : 'answer';
   const notes = [
     p.why.again ? find(`ui.again.${p.why.again}`) : '',
     p.copy_of !== undefined ? t('ui.packet.copy') : '',
     p.flipped?.length ? t('ui.packet.corrupted') : '',
-    p.check ? noteText(p.check) : p.outcome && find(`ui.outcome.${p.outcome}`),
+    p.marked && p.outcome !== 'congestion_marks' ? t('ui.outcome.congestion_marks') : '',
+    p.why.again && p.outcome === 'duplicates' ? t('ui.packet.duplicate') : p.check ? noteText(p.check) : p.outcome && find(`ui.outcome.${p.outcome}`),
   ];
   const detail = [!p.check && /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
   const lost = p.fate === 'dropped' || p.fate === 'unrouted';

@@ -21,7 +21,10 @@ type Code struct {
 // code writes an action that was just carried out. before has the attributes of the queue pairs before
 // it: if a device has moved one by itself, the program first waits for that.
 func (s *Session) code(a *action.Action, r *Result, before memory) {
-	own, _ := s.host(a.Host) // nil for the clock and the wire
+	own, _ := s.host(a.Host)
+	if _, ok := worldKinds[a.Do]; ok {
+		own = nil
+	}
 	var shown [len(program.Languages)][]string
 	for _, in := range program.Languages {
 		if own == nil {

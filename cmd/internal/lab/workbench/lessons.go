@@ -19,6 +19,9 @@ type Lesson struct {
 	Answers  int      // how many answers the question at the end offers
 	Right    int      // the right one, from 1 on
 	Solution []Action // reaches all goals
+
+	MTU     int   // of its world, where the setup has none; 0: the usual
+	DelayNS int64 // the same
 }
 
 // Goal is something to reach.

@@ -3,6 +3,7 @@
 package workbench
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -68,6 +69,7 @@ func New(setup Setup) (*Session, error) {
 			return nil, errors.Errorf("lesson %q: there is none; the lessons are %v", setup.Lesson, lessonIDs())
 		}
 		s.lesson = l
+		setup.MTU, setup.DelayNS = cmp.Or(setup.MTU, l.MTU), cmp.Or(setup.DelayNS, l.DelayNS)
 		for _, g := range l.Goals {
 			s.goals = append(s.goals, GoalState{Key: g.Key, Met: -1})
 		}
@@ -134,10 +136,11 @@ var kinds = map[string]doer{
 	"poll_cq": (*host).pollCQ, "arm_cq": (*host).armCQ, "get_cq_event": (*host).getCQEvent, "ack_cq_events": (*host).ackCQEvents,
 }
 
-// worldKinds are the actions on the clock and the wire.
+// worldKinds are the actions on the clock, the wire and the devices, which no program can do.
 var worldKinds = map[string]func(s *Session, a *Action) (*Result, error){
 	"step": (*Session).step, "run": (*Session).run, "drop": (*Session).drop, "duplicate": (*Session).duplicate,
 	"delay": (*Session).delay, "reorder": (*Session).reorder, "corrupt": (*Session).corrupt, "deliver": (*Session).deliver,
+	"mark": (*Session).mark, "selective_repeat": (*Session).selectiveRepeat,
 }
 
 // Do carries out an action and appends it to the list. After an error the session is unchanged.

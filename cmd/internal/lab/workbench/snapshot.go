@@ -37,6 +37,8 @@ type HostView struct {
 	Told     []ToldView        `json:"told"`    // what the peer told about its queue pairs
 	Regions  []RegionView      `json:"regions"` // what the peer told about its regions
 	Counters map[string]uint64 `json:"counters"`
+
+	SelectiveRepeat bool `json:"selective_repeat"` // how its device repairs losses
 }
 
 // ToldView is an endpoint that the peer told.
@@ -92,7 +94,8 @@ func (s *Session) Snapshot(since int) Snapshot {
 func (h *host) view() HostView {
 	gid := h.s.world.GID(h.side)
 	v := HostView{Name: h.side.String(), Device: simulated.DeviceName, IP: gid.Addr().String(), GID: gid.String(),
-		Objects: []ObjectView{}, Told: []ToldView{}, Regions: []RegionView{}, Counters: h.s.world.Counters(h.side)}
+		Objects: []ObjectView{}, Told: []ToldView{}, Regions: []RegionView{}, Counters: h.s.world.Counters(h.side),
+		SelectiveRepeat: h.s.world.SelectiveRepeat(h.side)}
 	for _, o := range h.objects {
 		if !o.closed {
 			v.Objects = append(v.Objects, h.objectView(o))

@@ -30,26 +30,27 @@ type PacketView struct {
 	Check   string  `json:"check,omitempty"` // the check of the receiver that it failed, in words; of a NAK, what it refuses
 	CopyOf  int     `json:"copy_of,omitempty"`
 	Flipped []int   `json:"flipped,omitempty"`
+	Marked  bool    `json:"marked,omitempty"` // its ECN field says that the path is congested
 	Why     WhyView `json:"why"`
 }
 
 // WhyView is why a packet was sent.
 type WhyView struct {
-	Kind    string `json:"kind"` // "request", "ack", "nak", "rnr nak", "response"
+	Kind    string `json:"kind"` // "request", "ack", "nak", "rnr nak", "response", "cnp"
 	QP      string `json:"qp"`   // the sender's
 	Answers int    `json:"answers,omitempty"`
 	WR      *Num   `json:"wr,omitempty"`
 	Opcode  string `json:"wr_opcode,omitempty"`
 	Index   int    `json:"index,omitempty"`
 	Count   int    `json:"count,omitempty"`
-	Again   string `json:"again,omitempty"` // "timeout", "rnr wait", "nak", "gap"
+	Again   string `json:"again,omitempty"` // "timeout", "rnr wait", "nak", "gap", "ack", "probe"
 	Because int    `json:"because,omitempty"`
 	Text    string `json:"text"`
 }
 
 func (s *Session) packetView(p *simulated.Packet) PacketView {
 	v := PacketView{ID: p.ID, Action: s.sentBy[p.ID-1], From: p.From.String(), Sent: int64(p.Sent), Arrives: int64(p.Arrives), Opcode: p.Opcode(), PSN: p.PSN(), Request: p.IsRequest(),
-		Bytes: p.PayloadLen(), Carries: p.Carries(), Fate: string(p.Fate), Outcome: p.Outcome, CopyOf: p.CopyOf, Flipped: p.Flipped,
+		Bytes: p.PayloadLen(), Carries: p.Carries(), Fate: string(p.Fate), Outcome: p.Outcome, CopyOf: p.CopyOf, Flipped: p.Flipped, Marked: p.Marked,
 		Why: WhyView{Kind: p.Why.Kind, Answers: p.Why.Answers, Again: p.Why.Again.Kind, Because: p.Why.Again.Packet, Text: p.Why.Text}}
 	v.Check = s.check(p)
 	if imm, has := p.Imm(); has {
@@ -73,6 +74,9 @@ func (s *Session) check(p *simulated.Packet) string {
 	receiver, check := s.hosts[p.From.Peer()], p.Check
 	if p.Why.Kind == "nak" {
 		receiver, check = s.hosts[p.From], s.world.Packets()[p.Why.Answers-1].Check
+		if strings.HasPrefix(check, "kept") {
+			check = "" // that packet is not refused
+		}
 	}
 	for _, o := range receiver.objects {
 		if o.kind == "MR" && !o.closed {

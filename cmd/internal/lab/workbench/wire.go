@@ -1,4 +1,4 @@
-// The clock and the wire.
+// The clock, the wire, and how the devices repair losses.
 
 package workbench
 
@@ -69,6 +69,17 @@ func (s *Session) duplicate(a *Action) (*Result, error) { return done(s.world.Du
 func (s *Session) reorder(a *Action) (*Result, error)   { return done(s.world.Reorder(a.Packet)) }
 func (s *Session) deliver(a *Action) (*Result, error)   { return done(s.world.Deliver(a.Packet)) }
 func (s *Session) corrupt(a *Action) (*Result, error)   { return done(s.world.Flip(a.Packet, a.Bit)) }
+func (s *Session) mark(a *Action) (*Result, error)      { return done(s.world.Mark(a.Packet)) }
+
+// selectiveRepeat chooses how a host's device repairs losses.
+func (s *Session) selectiveRepeat(a *Action) (*Result, error) {
+	h, err := s.host(a.Host)
+	if err != nil {
+		return nil, err
+	}
+	s.world.SetSelectiveRepeat(h.side, a.On)
+	return &Result{}, nil
+}
 
 func (s *Session) delay(a *Action) (*Result, error) {
 	return done(s.world.Delay(a.Packet, time.Duration(a.NS)))

@@ -60,6 +60,7 @@ type Action struct {
 	NS     int64 `json:"ns,omitempty"` // run, delay
 	Packet int   `json:"packet,omitempty"`
 	Bit    int   `json:"bit,omitempty"` // corrupt: counted as in the packet's fields
+	On     bool  `json:"on,omitempty"`  // selective_repeat
 }
 
 // Cap is the sizes of a queue pair's queues.

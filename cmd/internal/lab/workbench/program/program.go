@@ -215,6 +215,9 @@ var wireText = map[string]string{
 	"reorder":   "the laboratory reorders packets here; a program cannot",
 	"corrupt":   "the laboratory damages a packet here; a program cannot",
 	"deliver":   "the laboratory delivers a packet before its time here; a program cannot",
+	"mark":      "the laboratory marks a packet here; a program cannot",
+
+	"selective_repeat": "the laboratory changes a device here; a program cannot",
 }
 
 // tampers reports whether an action does what no program can.
