@@ -7,7 +7,7 @@ import { at, open } from './harness.mjs';
 import { keyboard } from './keyboard.mjs';
 import { forward, perform, press } from './perform.mjs';
 
-const byMouse = ['rtr', 'signalling', 'overrun', 'events', 'rdma', 'order', 'windows']; // rtr has two refused transitions
+const byMouse = ['rtr', 'signalling', 'overrun', 'events', 'rdma', 'order', 'windows', 'gap', 'ecn']; // rtr has two refused transitions, gap the switches of the devices, ecn marks
 
 /** The lessons of the engine's tables. */
 const lessons = async (page) => JSON.parse(await page.evaluate(() => rawverbs.tables())).value.lessons;
@@ -40,7 +40,7 @@ for (const lang of ['en-US', 'zh-CN']) {
   test(`every lesson, ${lang}`, async (t) => {
     const page = await open(t, { lang });
     const list = await lessons(page);
-    assert.equal(list.length, 19);
+    assert.equal(list.length, 23);
     for (const [i, lesson] of list.entries()) {
       await t.test(lesson.id, async () => {
         if (i === 0) await press(page, `lesson.${lesson.id}`);

@@ -153,7 +153,7 @@ test('the last lesson leads on', async (t) => {
   const page = await open(t, { hash: '#lesson=srq' });
   await solve(page, 'srq');
   await visible(page, 'lessons.end');
-  assert.match(await at(page, 'lessons.end').innerText(), /solved 1 of 19/);
+  assert.match(await at(page, 'lessons.end').innerText(), /solved 1 of 23/);
   await press(page, 'end.mistakes');
   assert.ok(await at(page, 'mistake.bad-rkey').isVisible());
 });

@@ -27,7 +27,9 @@ func sessions(t *testing.T) (list []session) {
 	t.Helper()
 	tables := workbench.AllTables()
 	add := func(name string, setup workbench.Setup, actions []workbench.Action) {
-		if name == "mistake-wrong-gid" || slices.ContainsFunc(actions, func(a workbench.Action) bool { return a.Do == "drop" || a.Do == "corrupt" }) {
+		if name == "mistake-wrong-gid" || slices.ContainsFunc(actions, func(a workbench.Action) bool {
+			return slices.Contains([]string{"drop", "corrupt", "delay", "mark"}, a.Do)
+		}) {
 			return
 		}
 		s, err := workbench.Replay(setup, actions)

@@ -15,15 +15,16 @@ var order = []string{
 	"signalling", "overrun", "events",
 	"rdma", "immediate", "atomics",
 	"order", "windows",
-	"loss",
+	"loss", "gap", "stale",
 	"rnr", "errors", "sqd",
-	"datagrams",
+	"datagrams", "sqe",
 	"srq",
+	"ecn",
 }
 
 // lessons returns all lessons in their order.
 var lessons = sync.OnceValue(func() []Lesson {
-	all := slices.Concat(beginning(), queues(), ordering(), further())
+	all := slices.Concat(beginning(), queues(), ordering(), further(), network())
 	slices.SortFunc(all, func(a, b Lesson) int { return slices.Index(order, a.ID) - slices.Index(order, b.ID) })
 	return all
 })

@@ -136,16 +136,19 @@ func atomic(id Num, opcode string, off int, compareAdd, swap Num) WR {
 	return w
 }
 
-// wasReset reports whether a host's queue pair was moved to RESET in this session.
-func (g *glance) wasReset(host int) bool {
-	for i := range g.s.actions {
+// lastReset returns the number of the last action that moved a host's queue pair to RESET, or -1.
+func (g *glance) lastReset(host int) int {
+	for i := range slices.Backward(g.s.actions) {
 		a := &g.s.actions[i]
 		if a.Do == "modify_qp" && a.Host == g.s.hosts[host].side.String() && g.s.results[i].Refused == nil && string(a.Attr["STATE"]) == `"RESET"` && slices.Contains(a.Mask, "STATE") {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
+
+// wasReset reports whether a host's queue pair was moved to RESET in this session.
+func (g *glance) wasReset(host int) bool { return g.lastReset(host) >= 0 }
 
 // srqUsers returns how many of the server's queue pairs use an SRQ.
 func (g *glance) srqUsers() (n int) {

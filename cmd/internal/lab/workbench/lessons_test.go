@@ -26,10 +26,51 @@ func TestGoals(t *testing.T) {
 	read := func(off int) []Action {
 		return post(WR{ID: 2, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: off}})
 	}
+	five := func(id Num, lose int) []Action { return script(send(id, fivePackets), drop(lose), run, poll("client")) }
+	reset := script(both(func(h string) []Action { return move(h, theQP, "RESET", nil) }), both(toInit))
+	up := script(both(toRTR), both(toRTS))
+	other := uint32(0x900)
+	otherPSN := one(&Action{Do: "exchange", Host: "client", Name: theQP, PSN: &other})
+	broken := func(more ...WR) []Action {
+		wrs := append([]WR{{ID: 1, Opcode: "SEND", SGL: sge(bufSize-16, 64), AH: theAH, RemoteQP: "ud"}}, more...)
+		return script(postTo("ud", wrs...), poll("client"))
+	}
+	udSend := WR{ID: 9, Opcode: "SEND", SGL: sge(0, 16), AH: theAH, RemoteQP: "ud"}
+	write := func(id Num, packets uint32) []Action { return post(onRegion(id, "RDMA_WRITE", 0, packets*4096)) }
+	ackMarked := script(write(2, 1), step, one(&Action{Do: "mark", Packet: 4}), run)
 	for _, test := range []struct {
 		lesson, goal string
 		actions      []Action
 	}{
+		{"gap", "nak", script(send(2, fivePackets), drop(4), run)},
+		{"gap", "nak", script(send(2, fivePackets-256), drop(5), run)},
+		{"gap", "back", five(2, 4)},
+		{"gap", "back", script(send(2, fivePackets), run, poll("client"))},
+		{"gap", "back", script(keeping("client"), keeping("server"), five(2, 5))},
+		{"gap", "alone", script(keeping("client"), five(2, 5))},
+		{"gap", "alone", five(2, 5)},
+		{"gap", "keep", script(keeping("client"), five(2, 5))},
+		{"gap", "keep", script(keeping("client"), keeping("server"), five(2, 7))},
+		{"stale", "again", script(send(1, 13), run, reset, up)},
+		{"stale", "again", script(send(1, 13), reset, otherPSN, up)},
+		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, poll("server"))},
+		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, reset, up, recv("server", 1, 0, 64), send(2, 13), run, poll("server"))},
+		{"stale", "swallowed", script(recv("server", 1, 0, 64), send(1, 13), one(&Action{Do: "duplicate", Packet: 1}), run, poll("client"))},
+		{"stale", "other", script(recv("server", 1, 0, 64), send(1, 13), run, send(2, 13), reset, up, run)},
+		{"stale", "sent", script(recv("server", 1, 0, 64), text("client", 0, newOrder), send(1, 13), run, poll("server"))},
+		{"sqe", "sqe", script(datagramTo("client", 1, sge(bufSize-16, 64)))},
+		{"sqe", "flush", broken(udSend)},
+		{"sqe", "flush", script(move("client", "ud", "ERR", nil), poll("client"))},
+		{"sqe", "receive", script(datagramTo("server", 1, sge(0, 16)), run, broken())},
+		{"sqe", "receive", script(datagramTo("server", 1, sge(0, 16)), run, poll("client"))},
+		{"sqe", "back", script(broken(), move("client", "ud", "RESET", nil), udReady("client"))},
+		{"sqe", "sent", script(datagramTo("client", 1, sge(0, 16)), run, poll("server"))},
+		{"ecn", "mark", ackMarked},
+		{"ecn", "mark", script(write(2, 1), one(&Action{Do: "mark", Packet: 3}))},
+		{"ecn", "cnp", script(marked(2, 3), run)},
+		{"ecn", "waits", write(2, 16)},
+		{"ecn", "grows", script(write(2, 12), run, poll("client"))},
+		{"ecn", "ack", script(marked(2, 3), run)},
 		{"send", "sent", script(toRTS("client"), post(WR{ID: 1, Opcode: "SEND", SGL: sge(64, 13)}), run, poll("client"))},
 		{"send", "received", script(toRTS("client"), send(1, 5), run, poll("server"))},
 		{"rdma", "write", script(post(onRegion(1, "RDMA_WRITE", 0, 16)), run, poll("client"))},
@@ -81,8 +122,8 @@ func TestGoals(t *testing.T) {
 
 // TestLessons solves each lesson with its solution. No goal may be met before the user begins.
 func TestLessons(t *testing.T) {
-	if n := len(lessons()); n != 19 {
-		t.Fatalf("%d lessons, want 19", n)
+	if n := len(lessons()); n != 23 {
+		t.Fatalf("%d lessons, want 23", n)
 	}
 	for i, l := range lessons() {
 		if l.ID != order[i] {

@@ -91,6 +91,7 @@ export const rules: Record<string, string> = {
   "its Q_Key is not {1}": "它的 Q_Key 不是 {1}",
   "before {1}: a duplicate": "在 {1} 之前：重复的报文",
   "{1} is expected first": "先要收到 {1}",
+  "kept until {1} comes": "保留到 {1} 到来",
 
   // Bits of the mask
   "the state to move to": "要转到的状态",

@@ -1,0 +1,98 @@
+package workbench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSelectiveRepeat loses the third of five packets, with each setting of the two hosts: how many packets the message
+// costs, how many of these are sent again, why, and how many the server has already.
+func TestSelectiveRepeat(t *testing.T) {
+	for _, test := range []struct {
+		hosts                    []string
+		packets, again, repeated int
+		why                      []string
+	}{
+		{nil, 10, 3, 0, []string{"nak", "nak", "nak"}},
+		{[]string{"server"}, 12, 3, 2, []string{"nak", "nak", "nak"}},
+		{[]string{"client"}, 11, 3, 0, []string{"nak", "ack", "ack"}},
+		{[]string{"client", "server"}, 8, 1, 0, []string{"nak"}},
+	} {
+		t.Run(fmt.Sprint(test.hosts), func(t *testing.T) {
+			actions := gapStart()
+			for _, h := range test.hosts {
+				actions = append(actions, keeping(h)...)
+			}
+			s := played(t, Setup{}, script(actions, send(2, fivePackets), drop(5), run, poll("client")))
+			g := &glance{s: s}
+			if m := g.message(); m.again != test.again || m.duplicates != test.repeated {
+				t.Errorf("%d packets were sent again, %d of them duplicates, want %d and %d", m.again, m.duplicates, test.again, test.repeated)
+			}
+			var why []string
+			for _, p := range s.Snapshot(0).Packets {
+				if p.Why.Again != "" {
+					why = append(why, p.Why.Again)
+				}
+			}
+			if n := len(s.world.Packets()) - 2; n != test.packets || !slices.Equal(why, test.why) {
+				t.Errorf("%d packets, want %d; some were sent again for %v, want %v", n, test.packets, why, test.why)
+			}
+		})
+	}
+}
+
+// TestProbe loses the last packet of a message: with selective repeat the client asks before its timeout.
+func TestProbe(t *testing.T) {
+	s := played(t, Setup{}, script(gapStart(), keeping("client"), keeping("server"), send(2, fivePackets), drop(7), run, poll("client")))
+	all := s.Snapshot(0)
+	if probe := all.Packets[7]; probe.Why.Again != "probe" || !strings.HasPrefix(probe.Why.Text, "a tail-loss probe") || all.Now > 67e6 {
+		t.Errorf("at %d ns, after %+v", all.Now, probe)
+	}
+}
+
+// TestMark marks a packet: the client's window is cut, and the packet's checksums are right. A packet that no switch may mark is refused.
+func TestMark(t *testing.T) {
+	mark := one(&Action{Do: "mark", Packet: 3})
+	before := script(connected(nil, nil), post(onRegion(1, "RDMA_WRITE", 0, 8)), run, post(onRegion(2, "RDMA_WRITE", 0, 8)))
+	for _, test := range []struct {
+		actions []Action
+		window  int64
+		outcome string
+	}{
+		{run, 64, ""},
+		{script(mark, run), 32, "congestion_marks"},
+		{script(mark, mark, run), 32, "congestion_marks"}, // a second switch
+		{script(mark, one(&Action{Do: "duplicate", Packet: 3}), run), 32, "congestion_marks"},
+	} {
+		s := played(t, Setup{}, script(before, test.actions))
+		g := &glance{s: s}
+		p := s.world.Packets()[2]
+		sum := uint32(0)
+		for i := 0; i < 20; i += 2 {
+			sum += uint32(p.Frame[i])<<8 | uint32(p.Frame[i+1])
+		}
+		if g.window() != test.window || p.Outcome != test.outcome || uint16(sum+sum>>16) != 0xffff {
+			t.Errorf("the window is %d, want %d; the packet's outcome is %q, want %q; its header's sum is %#x", g.window(), test.window, p.Outcome, test.outcome, sum)
+		}
+	}
+	s := played(t, Setup{}, script(before, one(&Action{Do: "corrupt", Packet: 3, Bit: 14}))) // the first bit of ECN
+	if _, err := s.Do(mark[0]); err == nil || !strings.Contains(err.Error(), "its ECN field is 0") {
+		t.Errorf("a packet that no switch may mark: %v", err)
+	}
+}
+
+// TestPacedInTime marks a packet of UC: the rate holds others back for a time, and they leave without another action.
+func TestPacedInTime(t *testing.T) {
+	objects := func(h string) []Action {
+		return script(parents(h, maxRegion), makeQP(h, "uc", "UC"), move(h, "uc", "INIT", initRC))
+	}
+	s := played(t, Setup{}, script(both(objects), both(func(h string) []Action { return exchange(h, "uc", theMR) }),
+		both(func(h string) []Action { return script(move(h, "uc", "RTR", rtrUC), move(h, "uc", "RTS", rtsUC)) }),
+		postTo("uc", onRegion(1, "RDMA_WRITE", 0, 1024)), one(&Action{Do: "mark", Packet: 1}), run,
+		postTo("uc", onRegion(2, "RDMA_WRITE", 0, maxRegion)), run))
+	if sends := s.Snapshot(0).Hosts[client].Objects[3].QP.Sends; len(sends) > 0 {
+		t.Errorf("%d requests are left", len(sends))
+	}
+}
