@@ -55,7 +55,7 @@ func mistakesOfPaths() []MistakeView {
 			script(send(1, 64), run, poll("client"), poll("server"), send(2, 1024), run, poll("client"), poll("server"))),
 		mistakeOf("port-blocked", script(connected(nil, impatient), recv("server", 1, 0, 64)),
 			script(send(1, 64), drop(1), step, drop(2), step, drop(3), step, poll("client"), poll("server"))),
-		mistakeOf("lost-packet", script(connect(bigObjects, values{"PATH_MTU": 1024, "MIN_RNR_TIMER": 31}, nil), recv("server", 1, 0, 3000)),
+		mistakeOf("lost-packet", script(keeping("client"), keeping("server"), connect(bigObjects, values{"PATH_MTU": 1024, "MIN_RNR_TIMER": 31}, nil), recv("server", 1, 0, 3000)),
 			script(send(1, 3000), drop(2), run, poll("client"), poll("server"), send(2, 64), step, step, recv("server", 2, 0, 64), run, poll("client"), poll("server"),
 				post(WR{ID: 3, Opcode: "RDMA_WRITE", SGL: sge(0, 64), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}), run, poll("client"))),
 	}

@@ -2,6 +2,9 @@ package workbench
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -94,5 +97,31 @@ func TestPacedInTime(t *testing.T) {
 		postTo("uc", onRegion(2, "RDMA_WRITE", 0, maxRegion)), run))
 	if sends := s.Snapshot(0).Hosts[client].Objects[3].QP.Sends; len(sends) > 0 {
 		t.Errorf("%d requests are left", len(sends))
+	}
+}
+
+// TestSamePackets compares the packets of the mistake that docs/mistakes.md explains one by one with those that rdma_lab makes.
+func TestSamePackets(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "mistakes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "<!-- begin capture")
+	block, _, _ = strings.Cut(block, "<!-- end -->")
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?m)^ +\d+  (client|switch) → \S+  (0x\w+)  (.*)`).FindAllStringSubmatch(block, -1) {
+		bytes := "0"
+		if n := regexp.MustCompile(`(\d+) bytes`).FindStringSubmatch(m[3]); n != nil {
+			bytes = n[1]
+		}
+		want = append(want, fmt.Sprint(m[1] == "client", " ", m[2], " ", bytes, " ", strings.HasSuffix(m[3], "(again)")))
+	}
+	views := mistakeViews()
+	m := views[slices.IndexFunc(views, func(v MistakeView) bool { return v.Name == "lost-packet" })]
+	for _, p := range played(t, Setup{}, m.Actions).Snapshot(0).Packets {
+		got = append(got, fmt.Sprintf("%v 0x%x %d %v", p.From == "client", p.PSN, p.Bytes, p.Why.Again != ""))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the laboratory's packets are\n%s\nthose of rdma_lab\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
