@@ -75,7 +75,7 @@ func (h *host) modifyQP(a *Action) (*Result, error) {
 			return nil, errors.Errorf("attribute %q: there is none of that name", name)
 		}
 	}
-	before := o.qp.State()
+	before := h.s.stateOf(h, o)
 	err = o.qp.Modify(&m.attr, mask)
 	h.moved(o, before, &m.attr, mask, err)
 	if err != nil {

@@ -86,6 +86,15 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestMovedFrom moves a queue pair out of the state that the device has moved it to: the log has that state, not the program's.
+func TestMovedFrom(t *testing.T) {
+	l, _ := findLesson("sqe")
+	s := played(t, Setup{}, script(l.Start, datagramTo("client", 3, sge(bufSize-16, 64)), move("client", "ud", "RTS", nil)))
+	if got := s.log[len(s.log)-1].Message; got != "SQE→RTS" {
+		t.Errorf("the log says %s", got)
+	}
+}
+
 // TestPacedInTime marks a packet of UC: the rate holds others back for a time, and they leave without another action.
 func TestPacedInTime(t *testing.T) {
 	objects := func(h string) []Action {
