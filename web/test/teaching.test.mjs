@@ -150,8 +150,8 @@ test('a lesson’s end comes into view, and the next one begins at its top', asy
 });
 
 test('the last lesson leads on', async (t) => {
-  const page = await open(t, { hash: '#lesson=srq' });
-  await solve(page, 'srq');
+  const page = await open(t, { hash: '#lesson=ecn' });
+  await solve(page, 'ecn');
   await visible(page, 'lessons.end');
   assert.match(await at(page, 'lessons.end').innerText(), /solved 1 of 23/);
   await press(page, 'end.mistakes');
