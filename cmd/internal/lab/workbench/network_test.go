@@ -86,6 +86,16 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestWindowHolds cuts the window to 2½ packets: the view has what may be in flight, which is one packet more than fits.
+func TestWindowHolds(t *testing.T) {
+	l, _ := findLesson("ecn")
+	s := played(t, Setup{Lesson: l.ID}, script(l.Start, marked(2, 3), run, marked(3, 6), run, marked(4, 9), run, post(onRegion(5, "RDMA_WRITE", 0, 12*4096))))
+	g := &glance{s: s}
+	if in := s.hosts[client].qpView(g.qps(client)[0]).PSN; in.InFlight != 3 || in.Window != 3 {
+		t.Errorf("%d packets of at most %d are in flight, want 3 of 3", in.InFlight, in.Window)
+	}
+}
+
 // TestMovedFrom moves a queue pair out of the state that the device has moved it to: the log has that state, not the program's.
 func TestMovedFrom(t *testing.T) {
 	l, _ := findLesson("sqe")
