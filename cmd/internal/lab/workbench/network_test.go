@@ -113,7 +113,7 @@ func TestPacedInTime(t *testing.T) {
 	s := played(t, Setup{}, script(both(objects), both(func(h string) []Action { return exchange(h, "uc", theMR) }),
 		both(func(h string) []Action { return script(move(h, "uc", "RTR", rtrUC), move(h, "uc", "RTS", rtsUC)) }),
 		postTo("uc", onRegion(1, "RDMA_WRITE", 0, 1024)), one(&Action{Do: "mark", Packet: 1}), run,
-		postTo("uc", onRegion(2, "RDMA_WRITE", 0, maxRegion)), run))
+		postTo("uc", onRegion(2, "RDMA_WRITE", 0, maxRegion)), run, poll("client")))
 	if sends := s.Snapshot(0).Hosts[client].Objects[3].QP.Sends; len(sends) > 0 {
 		t.Errorf("%d requests are left", len(sends))
 	}
