@@ -19,13 +19,17 @@ async function goals(page, { goals: keys }) {
 }
 const all = ({ goals: keys }, value) => Object.fromEntries(keys.map((key) => [key, value]));
 
+// Each answer has a reason of its own; the right one comes last.
 async function answer(page, lesson) {
-  const wrong = (lesson.right % lesson.answers) + 1;
-  for (const [n, right] of [[wrong, 'false'], [lesson.right, 'true']]) {
+  const reasons = new Set();
+  const all = Array.from({ length: lesson.answers }, (_, i) => i + 1);
+  for (const n of [...all.filter((i) => i !== lesson.right), lesson.right]) {
     await at(page, `answer.${n}`).check();
     await press(page, 'answer.check');
-    assert.equal(await at(page, 'verdict').getAttribute('data-right'), right);
+    assert.equal(await at(page, 'verdict').getAttribute('data-right'), String(n === lesson.right));
+    reasons.add(await at(page, 'verdict').locator('.prose').innerText());
   }
+  assert.equal(reasons.size, lesson.answers);
 }
 
 /** Every part of the lesson is shown in Chinese characters, or in English without any. */

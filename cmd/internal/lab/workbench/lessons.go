@@ -37,7 +37,7 @@ type GoalState struct {
 }
 
 // LessonView is a lesson for the page. The keys of its texts begin with "lesson.ID.": title, intro,
-// goal.KEY, hint.KEY, question, answer.1 …, why.
+// goal.KEY, hint.KEY, question, answer.1 …, wrong.N of each wrong answer, why.
 type LessonView struct {
 	ID       string   `json:"id"`
 	Goals    []string `json:"goals"`

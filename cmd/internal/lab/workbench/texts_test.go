@@ -54,7 +54,7 @@ func TestTexts(t *testing.T) {
 		of("question")
 		for n := range l.Answers {
 			of(fmt.Sprintf("answer.%d", n+1))
-			if n+1 != l.Right && slices.ContainsFunc(slices.Concat(queues(), ordering(), network()), func(o Lesson) bool { return o.ID == l.ID }) {
+			if n+1 != l.Right {
 				of(fmt.Sprintf("wrong.%d", n+1))
 			}
 		}

@@ -18,6 +18,8 @@ export const lessons = {
   "lesson.objects.answer.1": "It sends the bytes, because the lkey is valid and both PDs belong to one process.",
   "lesson.objects.answer.2": "It fails the SEND, because the queue pair and the region are in different PDs.",
   "lesson.objects.answer.3": "It first copies the bytes into the queue pair's PD, which takes longer.",
+  "lesson.objects.wrong.1": "The lkey finds the region, but a valid key is not enough. The device also compares the region's PD with the queue pair's, and one process may have many PDs.",
+  "lesson.objects.wrong.3": "A device copies nothing between protection domains. It reads the memory that the request names, or refuses to.",
   "lesson.objects.why": "At every access the device compares the PD of the queue pair with the PD of the region. They differ, so the SEND completes with LOC_PROT_ERR.\n\nThis check is the purpose of a PD. A server can give each client a PD of its own. Then no client reaches another client's memory, whatever keys it guesses. The device makes the check alone, so it costs no system call.",
 
   // 2
@@ -33,6 +35,8 @@ export const lessons = {
   "lesson.init.answer.1": "Because a message can come as soon as this end is in RTR. A receive that was posted in INIT is certainly there before it.",
   "lesson.init.answer.2": "Because the device sends the number of posted receives to the peer when it moves to RTR.",
   "lesson.init.answer.3": "Because receives that are posted later go to the end of the queue, and the first message cannot use them.",
+  "lesson.init.wrong.2": "A move sends no packet, so the peer learns nothing of the receives.",
+  "lesson.init.wrong.3": "Every queue is in the order of posting. The first message takes the oldest receive that is there; one that was posted in RTR serves too, if it is there in time.",
   "lesson.init.why": "From RTR on the device serves packets. The peer moves to RTS alone and does not ask whether this end has receives. If its first message finds none, this device answers RNR (receiver not ready), and the peer must wait and send again.\n\nINIT is the one state in which receives wait and no packet is served. That is what it is for. (ERR takes receives, too, but flushes them at once.)",
 
   // 3
@@ -48,6 +52,8 @@ export const lessons = {
   "lesson.exchange.answer.1": "RQ_PSN 0x200 and SQ_PSN 0x100.",
   "lesson.exchange.answer.2": "RQ_PSN 0x200 and SQ_PSN 0x200.",
   "lesson.exchange.answer.3": "RQ_PSN 0x100 and SQ_PSN 0x200.",
+  "lesson.exchange.wrong.1": "The two are swapped. The server expects the number that the client has told, and sends with the number that it has told itself.",
+  "lesson.exchange.wrong.2": "SQ_PSN is right. But the first packet that comes is the client's, so RQ_PSN must be the number that the client has told.",
   "lesson.exchange.why": "RQ_PSN is the number of the first packet that the server expects. That packet comes from the client, so its number is the client's: 0x100. SQ_PSN is the number of the server's own first packet, which it has told the client: 0x200. Each direction counts for itself.\n\nNothing compares the numbers of the two ends. With wrong ones every move succeeds, and the first message fails or disappears. The mistakes psn-off-by-one and psn-too-high show both.",
 
   // 4
@@ -64,6 +70,9 @@ export const lessons = {
   "lesson.rtr.answer.2": "At the client's first request: no answer comes, and it fails with RETRY_EXC_ERR.",
   "lesson.rtr.answer.3": "At the client's move to RTS, because the device connects to the peer then.",
   "lesson.rtr.answer.4": "At the server's move to RTR, because its device compares the two numbers.",
+  "lesson.rtr.wrong.1": "The device checks that DEST_QPN is in the mask and fits into 24 bits. It cannot know the number of the peer's queue pair.",
+  "lesson.rtr.wrong.3": "The move to RTS sends no packet either. It only permits this end to send.",
+  "lesson.rtr.wrong.4": "The server's device never sees the number that the client has put into its own queue pair, until a packet carries it.",
   "lesson.rtr.why": "The moves are local. The device checks the mask and the range of each value, and sends nothing. So it cannot know whether the peer has a queue pair with this number.\n\nThe first request goes to a queue pair that does not exist, and the server's device drops it without an answer. The client sends it again RETRY_CNT times and gives up. A wrong GID ends in the same way. Therefore programs exchange these numbers, and people do not type them.",
 
   // 5
@@ -79,6 +88,8 @@ export const lessons = {
   "lesson.send.answer.1": "From the moment when it has polled the completion of the SEND.",
   "lesson.send.answer.2": "At once, because the call has copied the bytes.",
   "lesson.send.answer.3": "From the moment when the packet has left the device.",
+  "lesson.send.wrong.2": "Only a request with the flag INLINE is copied by the call. For others it queues the address and the length, and the device reads the bytes later.",
+  "lesson.send.wrong.3": "The packet may be lost. Then the device reads the bytes again, and sends what is there by then.",
   "lesson.send.why": "The device reads the memory when it makes a packet, and again when it must resend the packet. The program sees neither. The completion is the one report that the device is done with the buffer.\n\nBytes that are changed too early may be part of the packet or not. A request with the flag INLINE is the exception: `ibv_post_send` copies its bytes.",
 
   // signalling
@@ -151,6 +162,8 @@ export const lessons = {
   "lesson.rdma.answer.1": "It polls a completion of the WRITE from its own CQ.",
   "lesson.rdma.answer.2": "Not from the WRITE. The client must send a message after it, or use a WRITE with immediate.",
   "lesson.rdma.answer.3": "It gets an asynchronous event for its region.",
+  "lesson.rdma.wrong.1": "The server's device serves a WRITE alone. It puts no completion into any CQ of the server.",
+  "lesson.rdma.wrong.3": "Asynchronous events are about queue pairs, CQs, SRQs, ports and the device. No event reports an access to a region.",
   "lesson.rdma.why": "A WRITE completes at the client only. If the server shall notice, the client sends a message after the WRITE on the same queue pair. An RC queue pair keeps the order: when the server polls that message, the data of the WRITE is in its memory. A WRITE with immediate does both in one request; the lesson \"Immediate data\" shows it.\n\nPrograms that watch a byte of the memory instead rely on an order that the specification does not promise.",
 
   // 7
@@ -164,6 +177,8 @@ export const lessons = {
   "lesson.immediate.answer.1": "The data is written, and the immediate is lost.",
   "lesson.immediate.answer.2": "The data is written, and the immediate waits for the next receive.",
   "lesson.immediate.answer.3": "The server's device answers RNR, and the client's device sends the request again later.",
+  "lesson.immediate.wrong.1": "A reliable connection loses nothing silently. Without a receive the device serves nothing of this packet, neither the data nor the immediate.",
+  "lesson.immediate.wrong.2": "The device has no place in which an immediate could wait. The receive is what it completes.",
   "lesson.immediate.why": "The completion at the server needs a receive. Without one the server's device answers RNR, as for a SEND. The client's device waits and sends again, RNR_RETRY times at most. A plain WRITE would have succeeded.\n\nSo a server that is notified by immediates must post a receive for each of them.",
 
   // 8
@@ -179,6 +194,8 @@ export const lessons = {
   "lesson.atomics.answer.1": "The old value that it got is 0.",
   "lesson.atomics.answer.2": "Its completion came first.",
   "lesson.atomics.answer.3": "The old value that it got is its own number.",
+  "lesson.atomics.wrong.2": "A client sees its own completions only. And completions may come in another order than the server's device did the atomics.",
+  "lesson.atomics.wrong.3": "The old value is what stood there before the operation. Its own number there means that it had the lock already.",
   "lesson.atomics.why": "SUCCESS means that the atomic was done, not that the words were equal. The server's device does the two atomics one after the other. The first finds 0, stores its number and returns 0. The second finds the number of the first, changes nothing, and returns that number.\n\nSo the old value 0 means: the lock was free, and now it is mine. Completions of two clients have no order that a client could see.",
 
   // order
@@ -238,6 +255,8 @@ export const lessons = {
   "lesson.loss.answer.1": "It puts the message into a second receive, and the server's program gets it twice.",
   "lesson.loss.answer.2": "It drops the packet and sends the acknowledgement again.",
   "lesson.loss.answer.3": "It answers with a NAK, and the client's request fails.",
+  "lesson.loss.wrong.1": "The PSN shows that this packet was served before. A second receive would break the rule that a message arrives exactly once.",
+  "lesson.loss.wrong.3": "A NAK reports a packet that is missing or a request that is not allowed. This message has arrived, and nothing is wrong with it.",
   "lesson.loss.why": "The server's device expects a higher PSN, so it knows that it has served this packet. It must not serve it again, and it must acknowledge it again: otherwise the client would give up on a message that has arrived.\n\nTherefore an RC message arrives exactly once. Try it: let the request arrive, and drop the acknowledgement.",
 
   // gap
@@ -293,6 +312,8 @@ export const lessons = {
   "lesson.rnr.answer.1": "A longer TIMEOUT at the sender.",
   "lesson.rnr.answer.2": "A smaller RNR_RETRY at the sender.",
   "lesson.rnr.answer.3": "More receives, which the receiver posts again earlier.",
+  "lesson.rnr.wrong.1": "TIMEOUT is for packets that get no answer. An RNR NAK is an answer, and the receiver's MIN_RNR_TIMER says how long to wait after it.",
+  "lesson.rnr.wrong.2": "Then requests fail that are only slow now. The messages still find no receive.",
   "lesson.rnr.why": "Each RNR NAK costs a wait of MIN_RNR_TIMER, and the requests behind wait too. RNR_RETRY 7 hides the fault as slowness. A smaller RNR_RETRY turns it into a failure. TIMEOUT is about packets that get no answer, and an RNR NAK is an answer.\n\nThe cause is a message that finds no receive. Post enough receives, and post each one again before the peer needs it. Or let the receiver grant credits, and let the sender send only as many messages as it has credits.",
 
   // 11
@@ -308,6 +329,8 @@ export const lessons = {
   "lesson.errors.answer.1": "The second: its status is the first that is neither SUCCESS nor WR_FLUSH_ERR.",
   "lesson.errors.answer.2": "The last: it broke the connection, because no other request failed after it.",
   "lesson.errors.answer.3": "The second, the third and the fourth: each of them failed.",
+  "lesson.errors.wrong.2": "The device reports WR_FLUSH_ERR for requests that it has not tried. The last request only stood behind the one that failed.",
+  "lesson.errors.wrong.3": "The device tried only the second. By the time of the third and the fourth the queue pair was in ERR, so it flushed them untried.",
   "lesson.errors.why": "The second request failed, and this failure moved the queue pair to ERR. The device then flushed the requests behind it without trying them. They have no fault of their own.\n\nA program that prints the last status prints WR_FLUSH_ERR, which explains nothing. If all statuses are WR_FLUSH_ERR, the cause is not a request of this queue: look for a disconnect, an asynchronous event, or a failure at the peer.",
 
   // 12
@@ -327,6 +350,8 @@ export const lessons = {
   "lesson.sqd.answer.1": "The device answers RNR, until the queue pair is in RTS again.",
   "lesson.sqd.answer.2": "The device fills the receive and acknowledges the message.",
   "lesson.sqd.answer.3": "The device drops the packet, and the peer's request fails with RETRY_EXC_ERR.",
+  "lesson.sqd.wrong.1": "RNR means that no receive is posted, and here one is. SQD stops the send queue, not the receive side.",
+  "lesson.sqd.wrong.3": "A device drops what comes to a queue pair in RESET, INIT or ERR. In SQD it serves packets as in RTS.",
   "lesson.sqd.why": "SQD stops the send queue only. The receive side works as in RTR and RTS: it fills receives, serves WRITEs and READs, and sends acknowledgements. An acknowledgement is no request of the send queue.\n\nFew programs use SQD, so devices differ here. On rdma_rxe, a send that is posted in SQD usually starts only with the next post after the move to RTS.",
 
   // 13
@@ -348,6 +373,8 @@ export const lessons = {
   "lesson.datagrams.answer.1": "Nothing but speed: UD acknowledges later.",
   "lesson.datagrams.answer.2": "It cannot tell which client has sent a message.",
   "lesson.datagrams.answer.3": "The device repairs no loss, keeps no order, and sends nothing longer than one packet. There is no WRITE and no READ.",
+  "lesson.datagrams.wrong.1": "UD has no acknowledgements, early or late. A lost datagram is gone, and no device reports it.",
+  "lesson.datagrams.wrong.2": "It can tell: the completion has the sender's QPN in `src_qpn`, and the GRH has the sender's GID.",
   "lesson.datagrams.why": "A UD queue pair talks to everybody, so the device keeps no state about a peer. Without such state it cannot count packets, resend them, or join them to a message. The program must do that, or live without it.\n\nThe sender is known: each completion has the sender's QPN (`src_qpn`), and the GRH has its GID. That is also how the server answers.",
 
   // sqe
@@ -388,6 +415,8 @@ export const lessons = {
   "lesson.srq.answer.1": "It goes to the receive queue of B's own queue pair.",
   "lesson.srq.answer.2": "B gets RNR, although only A has used up receives.",
   "lesson.srq.answer.3": "It waits in the SRQ until the program posts a receive.",
+  "lesson.srq.wrong.1": "A queue pair that uses an SRQ has no receive queue of its own.",
+  "lesson.srq.wrong.3": "An SRQ holds receives, not messages. The device has no buffer in which a message could wait, so B must send it again.",
   "lesson.srq.why": "The queue pairs have no other receives, so an empty SRQ is empty for all of them. One busy client can make the others wait.\n\nThe limit is against this: the event comes while some receives are left. It comes once. After posting more receives the program sets the limit again.",
 
   // ecn

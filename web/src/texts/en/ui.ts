@@ -402,7 +402,7 @@ export const ui = {
   'ui.lesson.next': 'Next: {title}',
   'ui.question.check': 'Check',
   'ui.question.right': 'Right.',
-  'ui.question.wrong': 'Not quite. Think again.',
+  'ui.question.wrong': 'Not quite.',
   'ui.mistake': 'Mistake',
   'ui.mistake.done': 'seen',
   'ui.mistake.question': 'Question',

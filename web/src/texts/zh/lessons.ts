@@ -18,6 +18,8 @@ export const lessons = {
   "lesson.objects.answer.1": "照常发送，因为 lkey 有效，而且两个 PD 属于同一个进程。",
   "lesson.objects.answer.2": "让这个 SEND 失败，因为队列对和内存区域不在同一个 PD 里。",
   "lesson.objects.answer.3": "先把数据复制到队列对的 PD 里再发送，只是慢一些。",
+  "lesson.objects.wrong.1": "lkey 只用来找到内存区域，密钥有效还不够。设备还要比较内存区域和队列对的 PD，而一个进程可以有许多 PD。",
+  "lesson.objects.wrong.3": "设备从不在保护域之间复制数据。它要么读请求指明的内存，要么拒绝。",
   "lesson.objects.why": "每次访问时，设备都会比较队列对的 PD 和内存区域的 PD。两者不同，所以 SEND 以 LOC_PROT_ERR 完成。\n\n这种检查正是 PD 的意义。服务端可以给每个客户端一个单独的 PD。这样，客户端无论猜中什么密钥，都碰不到别的客户端的内存。检查由设备独自完成，不需要系统调用。",
 
   // 2
@@ -33,6 +35,8 @@ export const lessons = {
   "lesson.init.answer.1": "因为本端一到 RTR，消息就可能到来。在 INIT 里投递的接收请求一定比它早。",
   "lesson.init.answer.2": "因为转换到 RTR 时，设备会把已投递的接收请求数告诉对端。",
   "lesson.init.answer.3": "因为以后投递的接收请求排在队尾，第一条消息用不到它们。",
+  "lesson.init.wrong.2": "状态转换不发送任何报文，所以对端不会因此知道接收请求的情况。",
+  "lesson.init.wrong.3": "每个队列都按投递的先后排列。第一条消息取用当时最早的接收请求；在 RTR 里投递的也行，只要赶得上。",
   "lesson.init.why": "从 RTR 起，设备就处理报文。对端独自转换到 RTS，不会问这一端有没有接收请求。如果它的第一条消息找不到接收请求，本端设备就回答 RNR（接收方未就绪），对端只好等待并重发。\n\nINIT 是唯一让接收请求等待、又还不处理报文的状态。它正是为此而设的。（ERR 也接受接收请求，但马上把它们 flush 掉。）",
 
   // 3
@@ -48,6 +52,8 @@ export const lessons = {
   "lesson.exchange.answer.1": "RQ_PSN 0x200，SQ_PSN 0x100。",
   "lesson.exchange.answer.2": "RQ_PSN 0x200，SQ_PSN 0x200。",
   "lesson.exchange.answer.3": "RQ_PSN 0x100，SQ_PSN 0x200。",
+  "lesson.exchange.wrong.1": "两个数对调了。服务端期待的是客户端告知的数，发送用的是自己告知的数。",
+  "lesson.exchange.wrong.2": "SQ_PSN 是对的。但到来的第一个报文是客户端的，所以 RQ_PSN 必须是客户端告知的数。",
   "lesson.exchange.why": "RQ_PSN 是服务端期待的第一个报文的序号。那个报文来自客户端，所以是客户端的数：0x100。SQ_PSN 是服务端自己第一个报文的序号，也就是它告诉客户端的 0x200。两个方向各自计数。\n\n没有谁会比较两端的数。即使数不对，每次状态转换都会成功，直到第一条消息失败或者消失。错误示例 psn-off-by-one 和 psn-too-high 展示了这两种情况。",
 
   // 4
@@ -64,6 +70,9 @@ export const lessons = {
   "lesson.rtr.answer.2": "客户端的第一个请求：没有应答，最后以 RETRY_EXC_ERR 失败。",
   "lesson.rtr.answer.3": "客户端转换到 RTS 时，因为设备此时与对端建立连接。",
   "lesson.rtr.answer.4": "服务端转换到 RTR 时，因为它的设备会比较两个编号。",
+  "lesson.rtr.wrong.1": "设备只检查 DEST_QPN 是否在掩码里、是否放得进 24 位。它不可能知道对端队列对的编号。",
+  "lesson.rtr.wrong.3": "转换到 RTS 也不发送报文。它只是允许本端发送。",
+  "lesson.rtr.wrong.4": "在报文带来这个编号之前，服务端的设备看不到客户端在自己的队列对里填了什么。",
   "lesson.rtr.why": "状态转换只在本地进行。设备检查掩码和每个值的范围，不发送任何东西。所以它不可能知道对端有没有这个编号的队列对。\n\n第一个请求发往不存在的队列对，服务端的设备把它丢弃，不作应答。客户端重发 RETRY_CNT 次，然后放弃。GID 错误的结局也一样。所以这些数应由程序交换，而不是由人输入。",
 
   // 5
@@ -79,6 +88,8 @@ export const lessons = {
   "lesson.send.answer.1": "从轮询到这个 SEND 的完成项那一刻起。",
   "lesson.send.answer.2": "马上就可以，因为调用已经复制了数据。",
   "lesson.send.answer.3": "从报文离开设备那一刻起。",
+  "lesson.send.wrong.2": "只有带 INLINE 标志的请求才由调用复制。对其他请求，调用只把地址和长度排入队列，设备以后才读数据。",
+  "lesson.send.wrong.3": "报文可能丢失。那时设备要再读一次数据，发出的是届时内存里的内容。",
   "lesson.send.why": "设备在生成报文时读内存，需要重发报文时还要再读一次。这两次程序都看不到。只有完成项说明设备不再需要这块缓冲区。\n\n过早改动的数据，可能进了报文，也可能没进。带 INLINE 标志的请求是例外：`ibv_post_send` 会复制它的数据。",
 
   // signalling
@@ -151,6 +162,8 @@ export const lessons = {
   "lesson.rdma.answer.1": "它从自己的 CQ 轮询到这个 WRITE 的完成项。",
   "lesson.rdma.answer.2": "单凭这个 WRITE 无法知道。客户端必须随后发一条消息，或者使用带立即数的 WRITE。",
   "lesson.rdma.answer.3": "它收到内存区域的异步事件。",
+  "lesson.rdma.wrong.1": "服务端的设备独自处理 WRITE。它不在服务端的任何 CQ 里放完成项。",
+  "lesson.rdma.wrong.3": "异步事件说的是队列对、CQ、SRQ、端口和设备。没有事件报告对内存区域的访问。",
   "lesson.rdma.why": "WRITE 只在客户端完成。如果要让服务端知道，客户端就在同一个队列对上、在 WRITE 之后再发一条消息。RC 队列对保持顺序：服务端轮询到这条消息时，WRITE 的数据已经在内存里。带立即数的 WRITE 用一个请求做到这两件事，见“立即数”一课。\n\n有的程序改为盯着内存里的某个字节，但规范并不保证它所依赖的顺序。",
 
   // 7
@@ -164,6 +177,8 @@ export const lessons = {
   "lesson.immediate.answer.1": "数据被写入，立即数丢失。",
   "lesson.immediate.answer.2": "数据被写入，立即数等待下一个接收请求。",
   "lesson.immediate.answer.3": "服务端的设备回答 RNR，客户端的设备过一会儿重发这个请求。",
+  "lesson.immediate.wrong.1": "可靠连接不会悄悄丢失任何东西。没有接收请求，设备就完全不处理这个报文，数据和立即数都不处理。",
+  "lesson.immediate.wrong.2": "设备没有地方让立即数等待。它要完成的正是那个接收请求。",
   "lesson.immediate.why": "服务端的完成项需要一个接收请求。没有的话，服务端的设备就像对待 SEND 一样回答 RNR。客户端的设备等待后重发，最多 RNR_RETRY 次。普通的 WRITE 则会成功。\n\n所以，靠立即数得到通知的服务端，必须为每个立即数投递一个接收请求。",
 
   // 8
@@ -179,6 +194,8 @@ export const lessons = {
   "lesson.atomics.answer.1": "它得到的旧值是 0。",
   "lesson.atomics.answer.2": "它的完成项先到。",
   "lesson.atomics.answer.3": "它得到的旧值是自己的编号。",
+  "lesson.atomics.wrong.2": "客户端只看到自己的完成项。而且完成项到来的先后，可能与服务端设备执行原子操作的先后不同。",
+  "lesson.atomics.wrong.3": "旧值是操作之前的内容。如果是自己的编号，说明它早就拿着锁了。",
   "lesson.atomics.why": "SUCCESS 表示原子操作已经执行，并不表示比较相等。服务端的设备先后执行这两个操作。第一个看到 0，存入自己的编号，返回 0。第二个看到的是第一个的编号，什么也不改，返回那个编号。\n\n所以旧值为 0 的意思是：锁原来空闲，现在归我。两个客户端的完成项之间，没有客户端能看到的先后。",
 
   // order
@@ -238,6 +255,8 @@ export const lessons = {
   "lesson.loss.answer.1": "把消息放进第二个接收请求，服务端的程序收到两次。",
   "lesson.loss.answer.2": "丢弃报文，并再发一次确认。",
   "lesson.loss.answer.3": "回答 NAK，客户端的请求失败。",
+  "lesson.loss.wrong.1": "PSN 表明这个报文已经处理过。再用一个接收请求，就违背了消息恰好到达一次的规则。",
+  "lesson.loss.wrong.3": "NAK 报告的是缺失的报文或者不允许的请求。这条消息已经到达，没有任何问题。",
   "lesson.loss.why": "服务端的设备期待的是更大的 PSN，所以知道这个报文已经处理过。它不能再处理一次，又必须再确认一次：否则客户端会放弃一条其实已经到达的消息。\n\n所以 RC 消息恰好到达一次。试一试：让请求到达，丢掉确认。",
 
   // gap
@@ -293,6 +312,8 @@ export const lessons = {
   "lesson.rnr.answer.1": "发送方用更长的 TIMEOUT。",
   "lesson.rnr.answer.2": "发送方用更小的 RNR_RETRY。",
   "lesson.rnr.answer.3": "更多的接收请求，并且接收方更早地重新投递。",
+  "lesson.rnr.wrong.1": "TIMEOUT 针对得不到应答的报文。RNR NAK 是一种应答，此后等多久由接收方的 MIN_RNR_TIMER 决定。",
+  "lesson.rnr.wrong.2": "那样，现在只是慢的请求就会失败。消息仍然找不到接收请求。",
   "lesson.rnr.why": "每个 RNR NAK 都要等待 MIN_RNR_TIMER，后面的请求也跟着等。RNR_RETRY 7 把毛病藏成了缓慢。更小的 RNR_RETRY 把它变成失败。TIMEOUT 针对得不到应答的报文，而 RNR NAK 是一种应答。\n\n原因是消息找不到接收请求。投递足够多的接收请求，并且在对端需要之前重新投递每一个。或者由接收方发放信用（credit），有多少信用，发送方就只发多少条消息。",
 
   // 11
@@ -308,6 +329,8 @@ export const lessons = {
   "lesson.errors.answer.1": "第二个：它的状态是第一个既不是 SUCCESS 也不是 WR_FLUSH_ERR 的。",
   "lesson.errors.answer.2": "最后一个：在它之后没有别的请求失败，所以是它断开了连接。",
   "lesson.errors.answer.3": "第二、第三和第四个：它们都失败了。",
+  "lesson.errors.wrong.2": "WR_FLUSH_ERR 是设备对没有尝试过的请求的报告。最后一个请求只是排在失败的那个后面。",
+  "lesson.errors.wrong.3": "设备只尝试了第二个。轮到第三和第四个时，队列对已在 ERR，所以没有尝试就 flush 了。",
   "lesson.errors.why": "第二个请求失败，使队列对进入 ERR。后面的请求设备没有尝试就直接 flush 了，它们本身没有错。\n\n只打印最后一个状态的程序会打印 WR_FLUSH_ERR，这说明不了什么。如果所有状态都是 WR_FLUSH_ERR，原因就不在这个队列的请求上：去找断开连接、异步事件，或者对端的失败。",
 
   // 12
@@ -327,6 +350,8 @@ export const lessons = {
   "lesson.sqd.answer.1": "设备回答 RNR，直到队列对回到 RTS。",
   "lesson.sqd.answer.2": "设备填好接收请求，并确认这条消息。",
   "lesson.sqd.answer.3": "设备丢弃报文，对端的请求以 RETRY_EXC_ERR 失败。",
+  "lesson.sqd.wrong.1": "RNR 表示没有接收请求，而这里有一个。SQD 停住的是发送队列，不是接收这一侧。",
+  "lesson.sqd.wrong.3": "队列对处于 RESET、INIT 或 ERR 时，设备丢弃到来的报文。在 SQD 里，它和在 RTS 里一样处理报文。",
   "lesson.sqd.why": "SQD 只停住发送队列。接收这一侧和在 RTR、RTS 里一样：填接收请求，处理 WRITE 和 READ，发送确认。确认不是发送队列里的请求。\n\n使用 SQD 的程序很少，所以设备在这里各有不同。在 rdma_rxe 上，在 SQD 里投递的发送，通常要等到回到 RTS 之后的下一次投递才开始。",
 
   // 13
@@ -348,6 +373,8 @@ export const lessons = {
   "lesson.datagrams.answer.1": "只放弃速度：UD 的确认来得晚一些。",
   "lesson.datagrams.answer.2": "它分不清消息来自哪个客户端。",
   "lesson.datagrams.answer.3": "设备不修复丢包，不保证顺序，也不发送超过一个报文的消息。没有 WRITE，也没有 READ。",
+  "lesson.datagrams.wrong.1": "UD 没有确认，谈不上早晚。丢失的数据报就没有了，也没有设备报告它。",
+  "lesson.datagrams.wrong.2": "分得清：完成项的 `src_qpn` 是发送方的 QPN，GRH 里有发送方的 GID。",
   "lesson.datagrams.why": "UD 队列对和谁都能通信，所以设备不为任何对端保存状态。没有这种状态，它就不能给报文计数、重发，也不能把它们拼成一条消息。程序只能自己来做，或者不要这些功能。\n\n发送方是知道的：每个完成项都有发送方的 QPN（`src_qpn`），GRH 里有它的 GID。服务端也是靠它们来回复的。",
 
   // sqe
@@ -388,6 +415,8 @@ export const lessons = {
   "lesson.srq.answer.1": "消息进入 B 自己的队列对的接收队列。",
   "lesson.srq.answer.2": "B 得到 RNR，尽管用掉接收请求的只有 A。",
   "lesson.srq.answer.3": "消息在 SRQ 里等待，直到程序投递接收请求。",
+  "lesson.srq.wrong.1": "使用 SRQ 的队列对没有自己的接收队列。",
+  "lesson.srq.wrong.3": "SRQ 里放的是接收请求，不是消息。设备没有缓冲区让消息等待，所以 B 必须重发。",
   "lesson.srq.why": "这些队列对没有别的接收请求，所以 SRQ 一空，对它们全都是空的。一个繁忙的客户端会让其他客户端等待。\n\n阈值就是为了防止这一点：事件在还剩一些接收请求时到来。它只来一次。程序补充投递之后，要重新设阈值。",
 
   // ecn

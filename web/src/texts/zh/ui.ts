@@ -402,7 +402,7 @@ export const ui = {
   'ui.lesson.next': '下一个：{title}',
   'ui.question.check': '检查',
   'ui.question.right': '正确。',
-  'ui.question.wrong': '不对，再想想。',
+  'ui.question.wrong': '不对。',
   'ui.mistake': '错误示例',
   'ui.mistake.done': '已看过',
   'ui.mistake.question': '问题',
