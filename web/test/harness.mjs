@@ -16,18 +16,25 @@ const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 let browser;
 after(() => browser?.close());
 
-/** Opens a file, or a url, in a new page. Options: hash, width, height, dark, lang; forgive: console errors that may come. */
-export async function open(t, { file = laboratory, hash = '', width = 1400, height = 900, dark = false, lang = 'en-US', url = '', forgive } = {}) {
+/** Opens a file, or a url, in a new page. Options: hash, width, height, dark, lang; forgive: console errors that may come; fresh: no page was open in this browser before; calm: less motion;
+ * clock: the page's clock moves only by page.clock.runFor. */
+export async function open(t, { file = laboratory, hash = '', width = 1400, height = 900, dark = false, lang = 'en-US', url = '', forgive, fresh = false, calm = false, clock = false } = {}) {
   assert.ok(url || existsSync(file), `there is no ${file}; try: make test-web`);
   browser ??= await chromium.launch({ executablePath, timeout: limit, args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: dark ? 'dark' : 'light',
     locale: lang,
+    reducedMotion: calm ? 'reduce' : 'no-preference',
     acceptDownloads: true,
   });
   context.setDefaultTimeout(limit);
+  if (!fresh) await context.addInitScript(() => { try { localStorage.setItem('rawverbs.opening', 'true'); } catch { /* about:blank has no storage */ } });
   const page = await context.newPage();
+  if (clock) {
+    await page.clock.install({ time: 0 });
+    await page.clock.pauseAt(1000);
+  }
   const wrong = [];
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && !forgive?.test(message.text()) && wrong.push(`console: ${message.text()}`));
   page.on('pageerror', (error) => wrong.push(`exception: ${error.stack}`));
@@ -38,6 +45,10 @@ export async function open(t, { file = laboratory, hash = '', width = 1400, heig
   });
   await page.goto(url || pathToFileURL(file) + hash);
   await page.waitForSelector('[data-test=title]');
+  if (clock) {
+    await page.waitForSelector('[data-test=scrub]', { state: 'attached' });
+    await page.clock.runFor(100); // the page listens from its first frame on
+  }
   return page;
 }
 

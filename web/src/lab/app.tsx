@@ -9,6 +9,7 @@ import { HostCard } from './host';
 import { keep, kept } from './keep';
 import { openKeys } from './keys';
 import { openPoster } from './poster';
+import { Opening } from './opening';
 import { Playback } from './playback';
 import { noteText } from './refusal';
 import { openSession } from './session';
@@ -33,6 +34,7 @@ export function App() {
           <button type="button" data-test={`pane.${pane}`} aria-pressed={state.pane === pane} onClick={() => change({ pane })}>{t(`ui.pane.${pane}`)}</button>
         ))}
       </nav>
+      {state.opening !== null && <Opening state={state} />}
       <main>
         <Guide state={state} />
         <div class="bench">

@@ -1,4 +1,4 @@
-// What the page remembers in the browser: solved lessons, the theme, the language. If the browser forbids
+// What the page remembers in the browser: solved lessons, predictions, the theme, the language. If the browser forbids
 // storage, the values last until the page closes.
 const memory = new Map<string, unknown>();
 
@@ -18,5 +18,14 @@ export function keep(name: string, value: unknown) {
     localStorage.setItem(`rawverbs.${name}`, JSON.stringify(value));
   } catch {
     // The value stays in memory.
+  }
+}
+
+/** Reports whether the page has kept nothing so far. */
+export function blank(): boolean {
+  try {
+    return !Object.keys(localStorage).some((name) => name.startsWith('rawverbs.')) && memory.size === 0;
+  } catch {
+    return memory.size === 0;
   }
 }

@@ -12,6 +12,7 @@ import './sheet.css';
 import { load } from './engine';
 import { kept } from './keep';
 import { listen } from './keys';
+import { newcomer, startOpening } from './opening';
 import { openPoster } from './poster';
 import { change, get, link, open, openMistake, subscribe } from './store';
 
@@ -27,6 +28,7 @@ function openFragment() {
       openPoster();
     } else if (kind === 'lesson') open(JSON.stringify({ lesson: name }));
     else if (kind === 'mistake' && name) openMistake(name);
+    else if (!fragment && newcomer()) startOpening();
     else open(fragment || '{}');
     if (fragment && !name && !get().setup.lesson) change({ pane: 'hosts' });
   } catch (error) {
@@ -41,7 +43,8 @@ let timer = 0;
 function writeFragment() {
   clearTimeout(timer);
   timer = setTimeout(() => {
-    const { actions, mistake, setup } = get();
+    const { actions, mistake, setup, opening } = get();
+    if (opening !== null) return;
     const about = mistake ? `mistake=${mistake}` : setup.lesson ? `lesson=${setup.lesson}` : '';
     const plain = about && get().future.length > 0;
     const fragment = actions.length === 0 || actions.length > mostActions || plain ? about : link();

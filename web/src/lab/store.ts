@@ -24,6 +24,7 @@ export interface State {
   cursor: number; // how many actions the shown moment has
   moment: Moment;
   playing: boolean;
+  opening: number | null; // while the opening is shown: how many actions came before it
   speed: number;
   selected: number | null; // a packet
   pane: Pane;
@@ -69,6 +70,7 @@ export function open(text: string, about: { mistake?: string; future?: Action[] 
     cursor: actions.length,
     moment: live,
     playing: false,
+    opening: null,
     speed: state?.speed ?? 1,
     selected: null,
     pane: state?.pane ?? 'guide',
@@ -112,6 +114,7 @@ export function perform(action: Action): Snapshot {
     actions,
     results,
     future: next ? state.future.slice(1) : [],
+    opening: next ? state.opening : null,
     cursor: actions.length,
     moment: { ...live },
     detail: action.host ? 'result' : state.detail, // the clock and the wire leave the reader's tab
@@ -179,13 +182,19 @@ export function forward(): boolean {
   return true;
 }
 
-/** Plays from the shown moment, one move per tick, until nothing happens any more. */
-export function play(on: boolean) {
+/** Plays from the shown moment, one move per tick, until nothing happens any more. The first move comes at once, or after a tick. */
+export function play(on: boolean, later = false) {
   clearTimeout(timer);
   change({ playing: on });
-  if (on) tick();
+  if (on && later) wait();
+  else if (on) tick();
 }
 let timer = 0;
+const tickMs = 900;
+const captionMs = 2500; // a caption takes longer to read
+function wait() {
+  timer = setTimeout(tick, (state.opening === null ? tickMs : captionMs) / state.speed) as unknown as number;
+}
 function tick() {
   if (!state.playing) return;
   let moved = false;
@@ -198,7 +207,7 @@ function tick() {
     change({ playing: false });
     return;
   }
-  timer = setTimeout(tick, 900 / state.speed) as unknown as number;
+  wait();
 }
 
 /** The packets and events of the whole session at the shown moment, also those that are not loaded. */
