@@ -7,6 +7,7 @@ import { find, t } from '../texts';
 import { connects } from './connect';
 import { keep, kept } from './keep';
 import { attempt } from './playback';
+import { Predict } from './predict';
 import { change, open, type State } from './store';
 
 export const openBench = () => attempt(() => {
@@ -50,6 +51,7 @@ export function Lesson({ state, id, onMistakes }: { state: State; id: string; on
           </li>
         ))}
       </ol>
+      <Predict state={state} />
       {!done && <Stuck state={state} />}
       <div class="guide-tools">
         <button type="button" data-test="lesson.restart" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: id }))))}>{t('ui.lesson.restart')}</button>

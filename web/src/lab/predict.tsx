@@ -1,0 +1,155 @@
+// A prediction before a run: while a send request is not complete, the guide asks for the status of its completion. What
+// it asks and what it says afterwards comes from the session, so it serves every lesson.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Completion, Host, QPView, SendView, Tables } from '../api';
+import { find, t } from '../texts';
+import { inline } from '../common/prose';
+import { keep, kept } from './keep';
+import { EngineText } from './refusal';
+import type { State } from './store';
+
+/** A request to predict. */
+interface Request {
+  key: string; // the same request after an undo has the same key
+  post: number; // the number of the action that posted it
+  host: Host;
+  qp: string;
+  id: string;
+  opcode: string;
+  options: string[];
+}
+
+/** What became of a request: a status, or NONE. */
+interface Outcome {
+  status: string;
+  pending?: boolean; // no completion, because the request is not complete
+  check?: string;
+}
+
+const none = 'NONE';
+const settled = new Set<string>(); // whose outcome the user has seen
+const takesReceive = /^(SEND|RDMA_WRITE_WITH_IMM)/;
+
+/** How many predictions were right, of how many. */
+export const predictions = () => kept('predictions', { right: 0, all: 0 });
+
+// The statuses that a request may complete with, as far as one sees before its run.
+function optionsOf(qp: QPView, send: SendView): string[] {
+  const reliable = qp.type === 'RC';
+  const behind = qp.sends[0] !== send || ['ERR', 'SQE'].includes(qp.state);
+  return [
+    'SUCCESS',
+    reliable && takesReceive.test(send.opcode) && 'RNR_RETRY_EXC_ERR',
+    reliable && send.remote_addr && 'REM_ACCESS_ERR',
+    reliable && send.opcode.startsWith('SEND') && 'REM_INV_REQ_ERR',
+    send.opcode === 'BIND_MW' ? 'MW_BIND_ERR' : 'RETRY_EXC_ERR',
+    behind ? 'WR_FLUSH_ERR' : 'LOC_PROT_ERR',
+    none,
+  ].filter((status): status is string => Boolean(status));
+}
+
+const sendsOf = (state: State) =>
+  state.moment.snapshot.hosts.flatMap((host) => host.objects.flatMap((o) => (o.qp?.sends ?? []).map((send) => ({ host: host.name, name: o.name, qp: o.qp!, send }))));
+
+/** Returns the oldest request that is not complete and whose outcome the user does not know. */
+function nextRequest(state: State): Request | null {
+  for (const { host, name, qp, send } of sendsOf(state)) {
+    const id = String(send.id);
+    const posts = state.actions.map((a) => a.do !== 'post_recv' && a.host === host && a.name === name && [a, ...(a.wrs ?? [])].some((wr) => String(wr.id ?? 0) === id));
+    const post = posts.lastIndexOf(true);
+    const key = `${state.setup.lesson} ${post} ${id} ${JSON.stringify(state.actions[post])}`;
+    if (post >= 0 && !settled.has(key)) return { key, post, host, qp: name, id, opcode: send.opcode, options: optionsOf(qp, send) };
+  }
+  return null;
+}
+
+/** Returns what became of a request, null while it is open, or undefined if an undo took it back. */
+function outcomeOf(state: State, { key, post, host, qp, id }: Request): Outcome | null | undefined {
+  if (!key.endsWith(JSON.stringify(state.actions[post]) ?? ' ')) return undefined;
+  if (sendsOf(state).some((s) => s.host === host && s.name === qp && String(s.send.id) === id)) {
+    const last = state.actions.at(-1)!;
+    const over = (last.do === 'run' && last.ns === undefined) || (last.do === 'step' && state.moment.snapshot.next_ns === null);
+    return over ? { status: none, pending: true } : null;
+  }
+  const waiting = state.moment.snapshot.hosts.find((h) => h.name === host)!.objects.flatMap((o) => o.cq?.completions ?? []);
+  const polled = state.results.flatMap((result, i) => (i > post && state.actions[i]!.host === host ? result?.completions ?? [] : []));
+  const own = (wc: Completion) => wc.qp === qp && String(wc.id) === id && !wc.opcode?.startsWith('RECV');
+  return [...polled, ...waiting].filter(own).at(-1) ?? { status: none };
+}
+
+export function Predict({ state }: { state: State }) {
+  const [on, setOn] = useState(kept('predict', true));
+  const [asked, setAsked] = useState<Request | null>(null);
+  const [guess, setGuess] = useState('');
+  const [verdict, setVerdict] = useState<{ request: Request; guess: string; outcome: Outcome } | null>(null);
+  const box = useRef<HTMLElement>(null);
+
+  useEffect(() => {
+    if (state.cursor < state.actions.length) return; // the past
+    let open = asked;
+    if (open) {
+      const outcome = outcomeOf(state, open);
+      if (outcome === null) return;
+      if (outcome) {
+        settled.add(open.key);
+        if (guess) setVerdict({ request: open, guess, outcome });
+        if (guess && open.options.includes(outcome.status)) {
+          const { right, all } = predictions();
+          keep('predictions', { right: right + (guess === outcome.status ? 1 : 0), all: all + 1 });
+        }
+      }
+    }
+    open = on && state.future.length === 0 ? nextRequest(state) : null; // a solution asks nothing
+    setAsked(open);
+    setGuess('');
+    if (state.actions.length === 0) setVerdict(null);
+  }, [state.moment, on]);
+  useEffect(() => { if (asked || verdict) box.current?.scrollIntoView({ block: 'nearest' }); }, [asked?.key, verdict]);
+
+  const choose = (status: string) => {
+    setGuess(status);
+    setVerdict(null);
+  };
+  const toggle = (to: boolean) => {
+    setOn(to);
+    keep('predict', to);
+  };
+  return (
+    <section class="predict" ref={box}>
+      <div aria-live="polite">{verdict && on && <Verdict {...verdict} tables={state.tables} />}</div>
+      {asked && on && (
+        <div class="question" data-test="predict">
+          <p id="predict-title">{inline(t('ui.predict.question', { id: asked.id, opcode: asked.opcode, host: find(`ui.host.${asked.host}`) }))}</p>
+          <div class="choices" role="group" aria-labelledby="predict-title">
+            {asked.options.map((status) => (
+              <button type="button" class="small-button" data-test={`predict.${status}`} aria-pressed={guess === status} onClick={() => choose(status)}>
+                {status === none ? t('ui.predict.none') : status}
+              </button>
+            ))}
+          </div>
+          <p class="small muted">{t(guess ? 'ui.predict.run' : 'ui.predict.skip')}</p>
+        </div>
+      )}
+      <label class="inline-check small"><input type="checkbox" data-test="predict.on" checked={on} onChange={(event) => toggle(event.currentTarget.checked)} /> {t('ui.predict.on')}</label>
+    </section>
+  );
+}
+
+// What the completion was, whether that was predicted, and why.
+function Verdict({ request, guess, outcome, tables }: { request: Request; guess: string; outcome: Outcome; tables: Tables }) {
+  const { status, check } = outcome;
+  const right = guess === status;
+  const counts = predictions();
+  const row = tables.statuses.find((s) => s.status === status);
+  const name = (of: string) => (of === none ? t('ui.predict.none') : `\`${of}\``);
+  return (
+    <div class={`verdict ${right ? 'right' : 'wrong'} note-box`} data-test="predict.verdict" data-right={right}>
+      <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
+      {status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
+      {status === none && <p>{t(outcome.pending ? 'ui.predict.pending' : 'ui.predict.unsignaled')}</p>}
+      {check && <p>{t('ui.result.check')} <strong class="bad"><EngineText text={check} /></strong></p>}
+      {!right && row?.cause && <p><EngineText text={row.cause} /></p>}
+      {counts.all > 0 && <p class="muted" data-test="predict.count">{t('ui.predict.count', { n: counts.right, all: counts.all })}</p>}
+    </div>
+  );
+}

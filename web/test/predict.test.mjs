@@ -1,0 +1,73 @@
+// The prediction before a run: what the guide asks, what it says afterwards, and what it counts.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { at, open } from './harness.mjs';
+import { forward, perform, press } from './perform.mjs';
+
+const send = { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 16 }] }] };
+const receive = { do: 'post_recv', host: 'server', name: 'qp', wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 64 }] }] };
+const wrongKey = { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 2, opcode: 'RDMA_WRITE', sgl: [{ mr: 'buf', length: 8 }], remote: { mr: 'buf', rkey_add: 256 } }] };
+const verdict = (page) => at(page, 'predict.verdict');
+
+test('a wrong prediction is explained, and counted once', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr' });
+  await at(page, 'lesson').waitFor();
+  assert.equal(await at(page, 'predict').count(), 0);
+  await perform(page, send);
+  assert.match(await at(page, 'predict').innerText(), /wr_id 1 \(Client, SEND\)[^]*SUCCESS[^]*RNR_RETRY_EXC_ERR[^]*no completion/);
+  await press(page, 'predict.RETRY_EXC_ERR');
+  await press(page, 'predict.SUCCESS'); // another mind, before the run
+  await press(page, 'run');
+  await verdict(page).waitFor();
+  assert.equal(await verdict(page).getAttribute('data-right'), 'false');
+  assert.match(await verdict(page).innerText(), /wr_id 1: RNR_RETRY_EXC_ERR\. Your prediction: SUCCESS[^]*receive[^]*0 of 1 predicted/);
+  assert.equal(await at(page, 'predict').count(), 0);
+  // After an undo the outcome is known, so nobody asks again.
+  await press(page, 'undo');
+  await press(page, 'run');
+  assert.equal(await at(page, 'predict').count(), 0);
+  assert.match(await at(page, 'predict.count').innerText(), /0 of 1/);
+});
+
+test('right predictions: a success, a failed check, and no completion', async (t) => {
+  const page = await open(t, { hash: '#lesson=rdma' });
+  await perform(page, receive);
+  await perform(page, send);
+  await press(page, 'predict.SUCCESS');
+  await press(page, 'step'); // the request is not complete yet
+  assert.equal(await verdict(page).count(), 0);
+  await press(page, 'run');
+  await verdict(page).waitFor();
+  assert.equal(await verdict(page).getAttribute('data-right'), 'true');
+  await perform(page, wrongKey);
+  await press(page, 'predict.REM_ACCESS_ERR');
+  await press(page, 'run');
+  await verdict(page).waitFor();
+  assert.match(await verdict(page).innerText(), /As predicted[^]*no region has rkey[^]*2 of 2 predicted/);
+  await page.goto(page.url().split('#')[0] + '#lesson=sqd');
+  const { solution } = await page.evaluate(() => JSON.parse(rawverbs.tables()).value.lessons.find((l) => l.id === 'sqd'));
+  for (const action of solution.slice(0, 5)) await perform(page, action); // the second SEND waits in SQD
+  await press(page, 'predict.NONE');
+  await press(page, 'step');
+  await verdict(page).waitFor();
+  assert.match(await verdict(page).innerText(), /no completion[^]*not complete[^]*3 of 3 predicted/);
+});
+
+test('nobody must answer, a solution asks nothing, and the question can be turned off for good', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr', lang: 'zh-CN' });
+  await perform(page, send);
+  assert.match(await at(page, 'predict').innerText(), /没有完成项/);
+  await press(page, 'run');
+  await page.locator('.completions').first().waitFor();
+  assert.equal(await at(page, 'predict').count() + await verdict(page).count(), 0);
+  await press(page, 'lesson.solution');
+  await forward(page, 1);
+  assert.equal(await at(page, 'predict').count(), 0);
+  await press(page, 'lesson.restart');
+  await at(page, 'predict.on').uncheck();
+  await perform(page, { ...send, wrs: [{ ...send.wrs[0], id: 7 }] });
+  assert.equal(await at(page, 'predict').count(), 0);
+  await page.reload();
+  await at(page, 'predict.on').waitFor();
+  assert.equal(await at(page, 'predict.on').isChecked(), false);
+});
