@@ -27,7 +27,7 @@ async function answer(page, lesson) {
     await at(page, `answer.${n}`).check();
     await press(page, 'answer.check');
     assert.equal(await at(page, 'verdict').getAttribute('data-right'), String(n === lesson.right));
-    reasons.add(await at(page, 'verdict').locator('.prose').innerText());
+    reasons.add(await at(page, n === lesson.right ? 'lesson.end' : 'verdict').locator('.prose').innerText());
   }
   assert.equal(reasons.size, lesson.answers);
 }
@@ -58,11 +58,14 @@ for (const lang of ['en-US', 'zh-CN']) {
         }
         assert.deepEqual(await goals(page, lesson), all(lesson, true));
         await answer(page, lesson);
+        for (const key of lesson.goals) assert.match(await at(page, `end.step.${key}`).innerText(), /[1-9]/);
+        assert.match(await at(page, 'end.progress').innerText(), new RegExp(`${i + 1} .*${list.length} `));
         await written(page, lang);
         if (i + 1 < list.length) await press(page, 'lesson.next');
       });
     }
     assert.equal(await at(page, 'lesson.next').count(), 0);
+    assert.equal(await at(page, 'lessons.end').locator('ul').count(), 0); // no lesson is left
   });
 }
 

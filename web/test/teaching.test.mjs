@@ -141,6 +141,11 @@ test('a lesson’s end comes into view, and the next one begins at its top', asy
   await solve(page, 'objects');
   await visible(page, 'lesson.next');
   assert.ok((await top(page)) > 0);
+  // A step of the end page shows the moment, and the end page stays.
+  await press(page, 'end.step.pd');
+  assert.match(await page.locator('.in-past').innerText(), /You see the past/);
+  assert.equal(await at(page, 'goal.busy').getAttribute('data-met'), 'false');
+  assert.ok(await at(page, 'lesson.end').isVisible());
   await at(page, 'lesson.next').dblclick();
   assert.equal(await at(page, 'goal.early').getAttribute('data-met'), 'false');
   assert.equal(await top(page), 0);
@@ -152,8 +157,9 @@ test('a lesson’s end comes into view, and the next one begins at its top', asy
 test('the last lesson leads on', async (t) => {
   const page = await open(t, { hash: '#lesson=ecn' });
   await solve(page, 'ecn');
-  await visible(page, 'lessons.end');
-  assert.match(await at(page, 'lessons.end').innerText(), /solved 1 of 23/);
+  await visible(page, 'end.mistakes');
+  assert.match(await at(page, 'end.progress').innerText(), /1 of \d+ lessons/);
+  assert.ok(await at(page, 'end.lesson.objects').isVisible());
   await press(page, 'end.mistakes');
   assert.ok(await at(page, 'mistake.bad-rkey').isVisible());
 });

@@ -3,12 +3,12 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
 import { kept } from './keep';
-import { Lesson, openBench } from './lesson';
+import { Lesson } from './lesson';
 import { Mistake } from './mistake';
 import { attempt } from './playback';
-import { open, openMistake, type State } from './store';
+import { open, openBench, openMistake, type State } from './store';
 
-type List = 'lessons' | 'mistakes';
+export type List = 'lessons' | 'mistakes';
 
 export function Guide({ state }: { state: State }) {
   const opened: List | null = state.setup.lesson ? 'lessons' : state.mistake ? 'mistakes' : null;
@@ -28,9 +28,9 @@ export function Guide({ state }: { state: State }) {
       <div class="segmented" role="group" aria-label={t('ui.guide')}>
         <button type="button" data-test="tab.lessons" aria-pressed={list === 'lessons'} onClick={() => choose('lessons')}>{t('ui.lessons')}</button>
         <button type="button" data-test="tab.mistakes" aria-pressed={list === 'mistakes'} onClick={() => choose('mistakes')}>{t('ui.mistakes')}</button>
-        <button type="button" data-test="bench" aria-pressed={list === 'bench'} onClick={() => { openBench(); setList('bench'); }}>{t('ui.bench')}</button>
+        <button type="button" data-test="bench" aria-pressed={list === 'bench'} onClick={() => { attempt(openBench); setList('bench'); }}>{t('ui.bench')}</button>
       </div>
-      {body && list === 'lessons' && <Lesson key={name} state={state} id={name} onMistakes={() => choose('mistakes')} />}
+      {body && list === 'lessons' && <Lesson key={name} state={state} id={name} onList={choose} />}
       {body && list === 'mistakes' && <Mistake key={name} state={state} name={name} />}
       {list === 'bench' && <p class="guide-lead" data-test="bench.about">{t('ui.bench.about')}</p>}
       {!body && list !== 'bench' && <Entries list={list} state={state} onOpen={() => setListing(false)} />}

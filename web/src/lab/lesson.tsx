@@ -5,17 +5,14 @@ import { Icon } from '../common/icons';
 import { Prose, inline } from '../common/prose';
 import { find, t } from '../texts';
 import { connects } from './connect';
+import type { List } from './guide';
 import { keep, kept } from './keep';
-import { attempt } from './playback';
+import { CourseEnd, LessonEnd } from './lessonend';
+import { attempt, once } from './playback';
 import { Predict } from './predict';
 import { change, open, type State } from './store';
 
-export const openBench = () => attempt(() => {
-  open('{}');
-  change({ pane: 'hosts' });
-});
-
-export function Lesson({ state, id, onMistakes }: { state: State; id: string; onMistakes(): void }) {
+export function Lesson({ state, id, onList }: { state: State; id: string; onList(list: List): void }) {
   const at = state.tables.lessons.findIndex((l) => l.id === id);
   const lesson = state.tables.lessons[at]!;
   const text = (key: string) => find(`lesson.${id}.${key}`);
@@ -24,7 +21,12 @@ export function Lesson({ state, id, onMistakes }: { state: State; id: string; on
   const done = goals.length > 0 && met === goals.length;
   const next = state.tables.lessons[at + 1];
   const [answered, setAnswered] = useState(false);
+  const solved = kept<string[]>('solved', []);
   const end = useRef<HTMLDivElement>(null);
+  const reached = useRef(goals); // the goals at the end, also while the past is shown
+  if (done) reached.current = goals;
+  const fresh = state.actions.length <= lesson.start.length;
+  useEffect(() => { if (fresh) setAnswered(false); }, [fresh]);
   useEffect(() => {
     if (!done) return;
     const box = end.current!;
@@ -58,36 +60,19 @@ export function Lesson({ state, id, onMistakes }: { state: State; id: string; on
         <button type="button" data-test="lesson.solution" onClick={once(solution)}>{t('ui.lesson.solution')}</button>
       </div>
       {state.future.length > 0 && state.cursor === state.actions.length && <Note name="ready">{t('ui.lesson.play', { n: state.future.length })}</Note>}
-      {done && (
+      {(done || answered) && (
         <div class="lesson-end" ref={end}>
           {text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} onRight={() => setAnswered(true)} />}
-          {next
-            ? <button type="button" class="primary next" data-test="lesson.next" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: next.id }))))}>
-                {t('ui.lesson.next', { title: find(`lesson.${next.id}.title`) || next.id })}
-              </button>
-            : kept<string[]>('solved', []).includes(id) && <Last state={state} onMistakes={onMistakes} />}
+          {answered && <LessonEnd state={state} id={id} goals={reached.current} />}
+          {next && (
+            <button type="button" class="primary next" data-test="lesson.next" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: next.id }))))}>
+              {t('ui.lesson.next', { title: find(`lesson.${next.id}.title`) || next.id })}
+            </button>
+          )}
+          {(next ? answered && state.tables.lessons.every((l) => solved.includes(l.id)) : solved.includes(id)) && <CourseEnd state={state} onList={onList} />}
         </div>
       )}
     </article>
-  );
-}
-
-// The second click of a double click does not count: it may hit a button that the first one has brought here.
-export const once = (f: () => void) => (event: MouseEvent) => {
-  if (event.detail < 2) f();
-};
-
-// What follows the last lesson.
-function Last({ state, onMistakes }: { state: State; onMistakes(): void }) {
-  const solved = kept<string[]>('solved', []).length;
-  return (
-    <section class="note-box" data-test="lessons.end">
-      <p>{t('ui.lessons.end', { n: solved, all: state.tables.lessons.length })}</p>
-      <div class="guide-tools">
-        <button type="button" class="primary" data-test="end.mistakes" onClick={once(onMistakes)}>{t('ui.mistakes')}</button>
-        <button type="button" data-test="end.bench" onClick={once(openBench)}>{t('ui.bench')}</button>
-      </div>
-    </section>
   );
 }
 
@@ -130,7 +115,7 @@ function Question({ id, answers, right, onRight }: { id: string; answers: number
         {checked && (
           <div class={good ? 'verdict right' : 'verdict wrong'} data-test="verdict" data-right={good}>
             <strong>{t(good ? 'ui.question.right' : 'ui.question.wrong')}</strong>
-            <Prose text={find(`lesson.${id}.${good ? 'why' : `wrong.${chosen}`}`)} />
+            {!good && <Prose text={find(`lesson.${id}.wrong.${chosen}`)} />}
           </div>
         )}
       </div>

@@ -3,9 +3,8 @@ import { useEffect } from 'preact/hooks';
 import { Prose } from '../common/prose';
 import { find, t } from '../texts';
 import { keep, kept } from './keep';
-import { once } from './lesson';
 import { CompletionRow } from './objects';
-import { attempt } from './playback';
+import { attempt, once } from './playback';
 import { refusalText } from './refusal';
 import { openMistake, play, type State } from './store';
 

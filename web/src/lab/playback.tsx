@@ -19,6 +19,11 @@ export function attempt(f: () => void) {
   }
 }
 
+/** Calls f for a click. The second click of a double click does not count: it may hit what the first one has brought here. */
+export const once = (f: () => void) => (event: MouseEvent) => {
+  if (event.detail < 2) f();
+};
+
 export function Playback({ state }: { state: State }) {
   const { cursor, actions, future, moment, playing } = state;
   const { now_ns, next_ns, hosts } = moment.snapshot;

@@ -80,6 +80,12 @@ export function open(text: string, about: { mistake?: string; future?: Action[] 
   return opened;
 }
 
+/** Opens the free bench. */
+export function openBench() {
+  open('{}');
+  change({ pane: 'hosts' });
+}
+
 /** Opens a mistake: the actions before its question, with the others still to come. */
 export function openMistake(name: string) {
   const mistake = state.tables.mistakes.find((m) => m.name === name);

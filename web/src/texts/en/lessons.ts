@@ -88,7 +88,7 @@ export const lessons = {
   "lesson.send.answer.1": "From the moment when it has polled the completion of the SEND.",
   "lesson.send.answer.2": "At once, because the call has copied the bytes.",
   "lesson.send.answer.3": "From the moment when the packet has left the device.",
-  "lesson.send.wrong.2": "Only a request with the flag INLINE is copied by the call. For others it queues the address and the length, and the device reads the bytes later.",
+  "lesson.send.wrong.2": "The call copies the bytes only if the request has the flag INLINE. For others it queues the address and the length, and the device reads the bytes later.",
   "lesson.send.wrong.3": "The packet may be lost. Then the device reads the bytes again, and sends what is there by then.",
   "lesson.send.why": "The device reads the memory when it makes a packet, and again when it must resend the packet. The program sees neither. The completion is the one report that the device is done with the buffer.\n\nBytes that are changed too early may be part of the packet or not. A request with the flag INLINE is the exception: `ibv_post_send` copies its bytes.",
 

@@ -88,7 +88,7 @@ export const lessons = {
   "lesson.send.answer.1": "从轮询到这个 SEND 的完成项那一刻起。",
   "lesson.send.answer.2": "马上就可以，因为调用已经复制了数据。",
   "lesson.send.answer.3": "从报文离开设备那一刻起。",
-  "lesson.send.wrong.2": "只有带 INLINE 标志的请求才由调用复制。对其他请求，调用只把地址和长度排入队列，设备以后才读数据。",
+  "lesson.send.wrong.2": "只有请求带 INLINE 标志，调用才复制数据。对其他请求，它只把地址和长度排入队列，设备以后才读数据。",
   "lesson.send.wrong.3": "报文可能丢失。那时设备要再读一次数据，发出的是届时内存里的内容。",
   "lesson.send.why": "设备在生成报文时读内存，需要重发报文时还要再读一次。这两次程序都看不到。只有完成项说明设备不再需要这块缓冲区。\n\n过早改动的数据，可能进了报文，也可能没进。带 INLINE 标志的请求是例外：`ibv_post_send` 会复制它的数据。",
 
