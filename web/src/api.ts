@@ -467,6 +467,8 @@ export interface Tables {
   actions: string[];
   lessons: LessonView[];
   mistakes: MistakeView[];
+  exam: (LessonView & ExamView)[];
+  subjects: string[];
   rnr_timers_ns: number[];
   ack_timeouts_ns: number[];
   outcomes: string[];
@@ -507,4 +509,9 @@ export interface MistakeView {
   name: string;
   actions: Action[];
   question: number;
+}
+
+/** What a part of the examination has besides the fields of a lesson. */
+export interface ExamView {
+  subject: string;
 }

@@ -14,7 +14,7 @@ import (
 var shapes = []any{Setup{}, File{}, opened{}, Action{}, Cap{}, AV{}, WR{}, SGE{}, Remote{}, Bind{}, Flush{}, Snapshot{}, HostView{}, ToldView{}, RegionView{},
 	ObjectView{}, MRView{}, CQView{}, SRQView{}, AHView{}, MWView{}, QPView{}, AttrView{}, Source{}, PSNView{}, TimerView{}, SendView{}, RecvView{}, SGEView{},
 	PacketView{}, WhyView{}, PacketDetail{}, FieldView{}, ICRCView{}, Event{}, Result{}, Code{}, Completion{}, Refusal{}, TransitionRefusal{}, GoalState{},
-	Tables{}, BitRow{}, MoveRow{}, StatusRow{}, LessonView{}, MistakeView{}}
+	Tables{}, BitRow{}, MoveRow{}, StatusRow{}, LessonView{}, MistakeView{}, ExamView{}}
 
 var (
 	interfaceText = regexp.MustCompile(`(?s)export interface (\w+)(?:<T>)? \{\n(.*?)\n\}`)

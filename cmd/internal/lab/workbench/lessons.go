@@ -54,25 +54,35 @@ func lessonIDs() (ids []string) {
 	return ids
 }
 
+// findLesson returns a lesson, or a task of the examination.
 func findLesson(id string) (Lesson, bool) {
-	all := lessons()
-	i := slices.IndexFunc(all, func(l Lesson) bool { return l.ID == id })
-	if i < 0 {
-		return Lesson{}, false
+	for _, l := range lessons() {
+		if l.ID == id {
+			return l, true
+		}
 	}
-	return all[i], true
+	for _, p := range exam() {
+		if p.ID == id && len(p.Goals) > 0 {
+			return p.Lesson, true
+		}
+	}
+	return Lesson{}, false
 }
 
 func lessonViews() []LessonView {
 	var views []LessonView
 	for _, l := range lessons() {
-		v := LessonView{ID: l.ID, Answers: l.Answers, Right: l.Right, Start: append([]Action{}, l.Start...), Solution: l.Solution}
-		for _, g := range l.Goals {
-			v.Goals = append(v.Goals, g.Key)
-		}
-		views = append(views, v)
+		views = append(views, l.view())
 	}
 	return views
+}
+
+func (l *Lesson) view() LessonView {
+	v := LessonView{ID: l.ID, Goals: []string{}, Answers: l.Answers, Right: l.Right, Start: append([]Action{}, l.Start...), Solution: append([]Action{}, l.Solution...)}
+	for _, g := range l.Goals {
+		v.Goals = append(v.Goals, g.Key)
+	}
+	return v
 }
 
 // checkGoals notes which goals the last action has reached. freed is how many places in send queues it has freed.

@@ -19,7 +19,7 @@ type Setup struct {
 	Seed    uint64 `json:"seed,omitempty"`     // of queue pair numbers and keys
 	DelayNS int64  `json:"delay_ns,omitempty"` // from host to host; 0 is 10 µs
 	MTU     int    `json:"mtu,omitempty"`      // the ports' active MTU in bytes; 0 is 1024
-	Lesson  string `json:"lesson,omitempty"`   // whose goals are checked: see Lessons
+	Lesson  string `json:"lesson,omitempty"`   // or task of the examination, whose goals are checked
 }
 
 // Limits of a session, so that a page cannot hang.

@@ -26,6 +26,8 @@ type Tables struct {
 	Actions     []string             `json:"actions"`
 	Lessons     []LessonView         `json:"lessons"`
 	Mistakes    []MistakeView        `json:"mistakes"`
+	Exam        []ExamView           `json:"exam"`
+	Subjects    []string             `json:"subjects"` // of the examination
 	RNRTimers   [32]int64            `json:"rnr_timers_ns"`
 	ACKTimeouts [32]int64            `json:"ack_timeouts_ns"` // 0: forever
 	Outcomes    []string             `json:"outcomes"`
@@ -59,7 +61,7 @@ type StatusRow struct {
 // AllTables returns the tables.
 func AllTables() Tables {
 	t := Tables{Transitions: map[string][]MoveRow{}, Attributes: map[string][]string{}, Opcodes: map[string][]string{}, Access: sorted(^verbs.Access(0), accessBits),
-		Flags: sorted(^verbs.SendFlags(0), flagBits), Lessons: lessonViews(), Mistakes: mistakeViews(), Outcomes: simulated.Outcomes(),
+		Flags: sorted(^verbs.SendFlags(0), flagBits), Lessons: lessonViews(), Mistakes: mistakeViews(), Exam: examViews(), Subjects: Subjects(), Outcomes: simulated.Outcomes(),
 		Limits: map[string]int{"objects": maxObjects, "region": maxRegion, "queue": maxQueue, "wrs": maxWRs, "actions": maxActions}}
 	for _, s := range qpstate.States() {
 		t.States = append(t.States, s.Name())

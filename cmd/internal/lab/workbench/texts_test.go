@@ -42,7 +42,7 @@ func texts(t *testing.T, language, file string) map[string]string {
 // TestTexts compares the keys of the page's texts with the lessons and the mistakes: each key has a
 // text in each language, and each text has a key.
 func TestTexts(t *testing.T) {
-	var lessonKeys, mistakeKeys []string
+	var lessonKeys, mistakeKeys, examKeys []string
 	for _, l := range lessons() {
 		of := func(part string) { lessonKeys = append(lessonKeys, "lesson."+l.ID+"."+part) }
 		of("title")
@@ -52,12 +52,17 @@ func TestTexts(t *testing.T) {
 			of("hint." + g.Key)
 		}
 		of("question")
-		for n := range l.Answers {
-			of(fmt.Sprintf("answer.%d", n+1))
-			if n+1 != l.Right {
-				of(fmt.Sprintf("wrong.%d", n+1))
-			}
+		answerKeys(&l, of)
+		of("why")
+	}
+	for _, p := range exam() {
+		of := func(part string) { examKeys = append(examKeys, p.ID+"."+part) }
+		of("title")
+		of("ask")
+		for _, g := range p.Goals {
+			of("goal." + g.Key)
 		}
+		answerKeys(&p.Lesson, of)
 		of("why")
 	}
 	for _, m := range mistakeViews() {
@@ -71,7 +76,7 @@ func TestTexts(t *testing.T) {
 	}
 	for _, folder := range folders {
 		language := filepath.Base(filepath.Dir(folder))
-		for file, keys := range map[string][]string{"lessons.ts": lessonKeys, "mistakes.ts": mistakeKeys} {
+		for file, keys := range map[string][]string{"lessons.ts": lessonKeys, "mistakes.ts": mistakeKeys, "exam.ts": examKeys} {
 			found := texts(t, language, file)
 			for _, key := range keys {
 				if found[key] == "" {
@@ -88,6 +93,16 @@ func TestTexts(t *testing.T) {
 					t.Errorf("%s/%s, %s: the names are %v, in English %v", language, file, key, got, want)
 				}
 			}
+		}
+	}
+}
+
+// answerKeys adds the keys of the answers, and of the reasons why the wrong ones are wrong.
+func answerKeys(l *Lesson, of func(part string)) {
+	for n := range l.Answers {
+		of(fmt.Sprintf("answer.%d", n+1))
+		if n+1 != l.Right {
+			of(fmt.Sprintf("wrong.%d", n+1))
 		}
 	}
 }

@@ -1,0 +1,187 @@
+// The final examination: ten tasks on the bench, in the form of lessons without hints, and ten questions. The texts are
+// the page's, by the keys of ExamView.
+
+package workbench
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// examPart is a part of the examination: a task has goals, a question has answers.
+type examPart struct {
+	Lesson
+	Subject string // one of Subjects
+}
+
+// ExamView is a part of the examination for the page. The keys of its texts begin with its ID: title, ask and why of each;
+// goal.KEY of a task; answer.1 … and wrong.N of a question. A task is opened as the lesson of its ID.
+type ExamView struct {
+	LessonView
+	Subject string `json:"subject"`
+}
+
+// The subjects of the examination. Each has two tasks and two questions.
+const (
+	subjectStates = "states"
+	subjectWire   = "wire"
+	subjectMemory = "memory"
+	subjectQueues = "queues"
+	subjectErrors = "errors"
+)
+
+// Subjects returns the subjects in the order of the result.
+func Subjects() []string {
+	return []string{subjectStates, subjectWire, subjectMemory, subjectQueues, subjectErrors}
+}
+
+func examViews() (views []ExamView) {
+	for _, p := range exam() {
+		views = append(views, ExamView{p.view(), p.Subject})
+	}
+	return views
+}
+
+// question is a part that is answered by choosing.
+func question(id, subject string, right int) examPart {
+	return examPart{Lesson{ID: "exam-" + id, Answers: 3, Right: right}, subject}
+}
+
+// task is a part that is done on the bench.
+func task(id, subject string, start, solution []Action, goals ...Goal) examPart {
+	return examPart{Lesson{ID: "exam-" + id, Start: start, Goals: goals, Solution: solution}, subject}
+}
+
+// exam returns the parts in their order: a question and a task of each subject in turn.
+var exam = sync.OnceValue(func() []examPart {
+	return []examPart{
+		question("init", subjectStates, 3), drainTask(),
+		question("psns", subjectWire, 2), rnrTask(),
+		question("check", subjectMemory, 2), rightsTask(),
+		question("signal", subjectQueues, 1), noticeTask(),
+		question("flushed", subjectErrors, 3), recoverTask(),
+		question("mask", subjectStates, 1), silentTask(),
+		question("damage", subjectWire, 3), twiceTask(),
+		question("closed", subjectMemory, 1), boundsTask(),
+		question("overrun", subjectQueues, 2), fullTask(),
+		question("retries", subjectErrors, 1), flushTask(),
+	}
+})
+
+// sent reports whether the action polled the success of a SEND at the client.
+func sent(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }
+
+// drainTask: TIMEOUT cannot change in RTS, so the send queue must drain first. The request 1 is in flight.
+func drainTask() examPart {
+	return task("drain", subjectStates, script(connected(nil, nil), recv("server", 1, 0, 64), send(1, 16)),
+		script(move("client", theQP, "SQD", nil), run, move("client", theQP, "SQD", values{"TIMEOUT": 18}), move("client", theQP, "RTS", nil), poll("client")),
+		Goal{"timeout", func(g *glance) bool {
+			return slices.ContainsFunc(g.qps(client), func(o *object) bool {
+				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
+				return in.Attr.Timeout == 18 && in.Attr.State == qpstate.RTS
+			})
+		}},
+		Goal{"sent", func(g *glance) bool {
+			return g.polled(client, "SUCCESS", func(c *Completion) bool { return c.Opcode == "SEND" && c.ID == 1 })
+		}})
+}
+
+func rnrTask() examPart {
+	return task("rnr", subjectWire, script(connected(nil, nil), recv("server", 1, 0, 64)),
+		script(send(1, 16), send(2, 16), step, step, step, recv("server", 2, 64, 64), run, poll("client")),
+		Goal{"nak", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" }) }},
+		Goal{"sent", func(g *glance) bool {
+			return g.s.goals[0].Met >= 0 && sent(g) && !slices.ContainsFunc(g.qps(client), func(o *object) bool {
+				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
+				return len(in.Sends) > 0
+			})
+		}})
+}
+
+// rightsTask: the server's queue pair does not permit READs, though its region does.
+func rightsTask() examPart {
+	few := values{"ACCESS_FLAGS": []string{"REMOTE_WRITE"}}
+	start := script(both(objects), toInit("client"), move("server", theQP, "INIT", initRC.changed(few)), both(tell), both(toRTR), both(toRTS), text("server", 128, stored))
+	read := post(WR{ID: 1, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: 128}})
+	return task("rights", subjectMemory, start,
+		script(move("server", theQP, "RTS", values{"ACCESS_FLAGS": qpRights}), read, run, poll("client")),
+		Goal{"read", func(g *glance) bool {
+			return g.polled(client, "SUCCESS", opcode("RDMA_READ")) && g.holds(client, stored)
+		}})
+}
+
+func noticeTask() examPart {
+	return task("notice", subjectQueues, script(connected(nil, nil), text("client", 0, written)),
+		script(recv("server", 1, 0, 0), post(WR{ID: 1, Opcode: "RDMA_WRITE_WITH_IMM", SGL: sge(0, 21), Imm: 42, Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("server")),
+		Goal{"notice", func(g *glance) bool {
+			return g.holds(server, written) && g.polled(server, "SUCCESS", func(c *Completion) bool {
+				return c.Opcode == "RECV_RDMA_WITH_IMM" && c.Imm != nil && *c.Imm == 42
+			})
+		}})
+}
+
+// wrongWrite is a WRITE with the key of no region, which ends in ERR at both ends.
+func wrongWrite(id Num) []Action {
+	return post(WR{ID: id, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}})
+}
+
+func reset(host string) []Action { return move(host, theQP, "RESET", nil) }
+
+func recoverTask() examPart {
+	return task("recover", subjectErrors, script(connected(nil, nil), wrongWrite(1), run, poll("client")),
+		script(both(reset), both(toInit), both(toRTR), both(toRTS), recv("server", 1, 0, 64), send(2, 16), run, poll("client"), poll("server")),
+		Goal{"sent", sent},
+		Goal{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) }})
+}
+
+// silentTask: the client's DEST_QPN is of no queue pair, so nothing answers.
+func silentTask() examPart {
+	start := script(both(objects), both(toInit), both(tell), move("client", theQP, "RTR", rtrRC.changed(values{"DEST_QPN": 0x123})), toRTR("server"),
+		move("client", theQP, "RTS", rtsRC.changed(impatient)), toRTS("server"), recv("server", 1, 0, 64), send(1, 16), run, poll("client"))
+	return task("silent", subjectStates, start,
+		script(reset("client"), toInit("client"), toRTR("client"), toRTS("client"), send(2, 16), run, poll("client")),
+		Goal{"sent", sent})
+}
+
+// twiceTask: the request arrives twice, because its acknowledgement is lost.
+func twiceTask() examPart {
+	return task("twice", subjectWire, script(connected(nil, values{"TIMEOUT": 10}), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
+		script(send(1, 16), step, drop(2), run, poll("client")),
+		Goal{"twice", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Outcome == "duplicates" }) }},
+		Goal{"sent", func(g *glance) bool { return g.s.goals[0].Met >= 0 && sent(g) }})
+}
+
+// boundsTask: the key is right, and yet the request is refused.
+func boundsTask() examPart {
+	return task("bounds", subjectMemory, connected(nil, nil),
+		script(post(onRegion(1, "RDMA_WRITE", bufSize-8, 16)), run, poll("client")),
+		Goal{"refused", func(g *glance) bool {
+			return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return c.Check != "" && !strings.HasPrefix(c.Check, "no region has rkey") })
+		}})
+}
+
+// fullTask: a send queue has room again when a completion behind its requests was polled.
+func fullTask() examPart {
+	var writes []WR
+	for id := range Num(objects("client")[3].Cap.SendWR) {
+		writes = append(writes, onRegion(id+1, "RDMA_WRITE", 0, 8))
+	}
+	return task("full", subjectQueues, connected(nil, nil),
+		script(post(writes...), post(onRegion(9, "RDMA_WRITE", 0, 8)), run, poll("client"), post(onRegion(9, "RDMA_WRITE", 0, 8))),
+		Goal{"full", func(g *glance) bool { return g.refused("post_send", "ENOMEM") && g.action.Host == "client" }},
+		Goal{"again", func(g *glance) bool {
+			return g.s.goals[0].Met >= 0 && g.action.Do == "post_send" && g.action.Host == "client" && g.result.Refused == nil && g.result.Accepted > 0
+		}})
+}
+
+// flushTask: the program wants its buffers back, and no request has failed.
+func flushTask() examPart {
+	return task("flush", subjectErrors, script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64), recv("server", 3, 128, 64)),
+		script(move("server", theQP, "ERR", nil), poll("server")),
+		Goal{"flushed", func(g *glance) bool {
+			return g.polled(server, "WR_FLUSH_ERR", nil) && !slices.ContainsFunc(g.result.Completions, func(c Completion) bool { return c.Status != "WR_FLUSH_ERR" }) && len(g.result.Completions) == 3
+		}})
+}
