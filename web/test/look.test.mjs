@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { at, laboratory, open } from './harness.mjs';
-import { forward, press } from './perform.mjs';
+import { fill, forward, press } from './perform.mjs';
 import { steps, watch } from './work.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -52,6 +52,58 @@ for (const dark of [false, true]) {
     }
     await press(page, 'tab.mistakes');
     await look('mistakes', '.guide');
+  });
+}
+
+// The opening, a prediction, the end of a lesson and the examination: each is accessible, legible, and fits.
+for (const [width, dark, lang] of [[400, false, 'zh-CN'], [1400, true, 'en-US']]) {
+  test(`what guides a learner: ${width} px, ${dark ? 'dark' : 'light'}`, async (t) => {
+    const page = await open(t, { fresh: true, calm: true, width, height: width === 400 ? 800 : 900, dark, lang });
+    mkdirSync(pictures, { recursive: true });
+    const look = async (what, part) => {
+      await accessible(page, what, part);
+      assert.deepEqual(await small(page), [], what);
+      const [inside, outside] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(inside <= outside, `${what}: ${inside} px in ${outside}`);
+      await page.screenshot({ path: `${pictures}/${width}-${dark ? 'dark' : 'light'}-${what}.png` });
+    };
+    const guide = async () => { if (width === 400) await press(page, 'pane.guide'); };
+    await press(page, 'opening.next');
+    await look('opening');
+    await page.goto(page.url() + '#lesson=send');
+    await at(page, 'lesson').waitFor();
+    if (width === 400) await press(page, 'pane.hosts');
+    await press(page, 'client.qp.to.RTS');
+    await fill(page);
+    await press(page, 'submit');
+    await press(page, 'client.qp.post_send');
+    await press(page, 'submit');
+    await guide();
+    await press(page, 'predict.RETRY_EXC_ERR');
+    await look('prediction', '.guide');
+    await press(page, 'run');
+    await at(page, 'predict.verdict').waitFor();
+    await look('verdict', '.guide');
+    await press(page, 'lesson.solution');
+    await forward(page, 5);
+    await at(page, 'answer.2').check();
+    await press(page, 'answer.check');
+    await look('wrong-answer', '.guide');
+    await at(page, 'answer.1').check();
+    await press(page, 'answer.check');
+    await at(page, 'lesson.end').waitFor();
+    await look('lesson-end', '.guide');
+    await press(page, 'tab.exam');
+    await look('exam', '.guide');
+    await press(page, 'exam.start');
+    await at(page, 'exam.answer.1').check();
+    await look('exam-question', '.guide');
+    await press(page, 'exam.next');
+    await at(page, 'goal.timeout').waitFor();
+    await look('exam-task', '.guide');
+    for (let i = 0; i < 2; i++) await press(page, 'exam.end');
+    await at(page, 'exam.wrong.exam-init').locator('summary').click();
+    await look('exam-result', '.guide');
   });
 }
 

@@ -11,8 +11,12 @@ const firstLesson = 6; // before it, the moves are what a lesson is about
 const hosts = () => get().moment.snapshot.hosts;
 const queuePair = (host: HostView, name: string): ObjectView | undefined => host.objects.find((o) => o.qp && o.name === name);
 
-/** Reports whether the lesson, if one is open, leaves the moves to "Connect both". */
-export const connects = ({ setup, tables }: State) => !setup.lesson || tables.lessons.findIndex((l) => l.id === setup.lesson) + 1 >= firstLesson;
+/** Reports whether the lesson or task, if one is open, leaves the moves to "Connect both". */
+export function connects({ setup, tables }: State): boolean {
+  const task = tables.exam.find((part) => part.id === setup.lesson);
+  if (task) return task.subject !== 'states';
+  return !setup.lesson || tables.lessons.findIndex((l) => l.id === setup.lesson) + 1 >= firstLesson;
+}
 
 /** Reports whether a press can connect the queue pairs of this name at both hosts. */
 export function connectable(name: string): boolean {

@@ -2,16 +2,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
+import { ExamPane, isTask } from './exam';
 import { kept } from './keep';
 import { Lesson } from './lesson';
 import { Mistake } from './mistake';
 import { attempt } from './playback';
 import { open, openBench, openMistake, type State } from './store';
 
-export type List = 'lessons' | 'mistakes';
+export type List = 'lessons' | 'mistakes' | 'exam';
 
 export function Guide({ state }: { state: State }) {
-  const opened: List | null = state.setup.lesson ? 'lessons' : state.mistake ? 'mistakes' : null;
+  const opened: List | null = isTask(state) ? 'exam' : state.setup.lesson ? 'lessons' : state.mistake ? 'mistakes' : null;
   const [list, setList] = useState<List | 'bench'>(opened ?? 'lessons');
   const [listing, setListing] = useState(false);
   const name = state.setup.lesson ?? state.mistake ?? '';
@@ -28,18 +29,20 @@ export function Guide({ state }: { state: State }) {
       <div class="segmented" role="group" aria-label={t('ui.guide')}>
         <button type="button" data-test="tab.lessons" aria-pressed={list === 'lessons'} onClick={() => choose('lessons')}>{t('ui.lessons')}</button>
         <button type="button" data-test="tab.mistakes" aria-pressed={list === 'mistakes'} onClick={() => choose('mistakes')}>{t('ui.mistakes')}</button>
+        <button type="button" data-test="tab.exam" aria-pressed={list === 'exam'} onClick={() => choose('exam')}>{t('ui.exam')}</button>
         <button type="button" data-test="bench" aria-pressed={list === 'bench'} onClick={() => { attempt(openBench); setList('bench'); }}>{t('ui.bench')}</button>
       </div>
       {body && list === 'lessons' && <Lesson key={name} state={state} id={name} onList={choose} />}
       {body && list === 'mistakes' && <Mistake key={name} state={state} name={name} />}
+      {list === 'exam' && <ExamPane state={state} />}
       {list === 'bench' && <p class="guide-lead" data-test="bench.about">{t('ui.bench.about')}</p>}
-      {!body && list !== 'bench' && <Entries list={list} state={state} onOpen={() => setListing(false)} />}
+      {!body && (list === 'lessons' || list === 'mistakes') && <Entries list={list} state={state} onOpen={() => setListing(false)} />}
     </aside>
   );
 }
 
 // The lessons or the mistakes, to open one. A tick stands at those that are done.
-function Entries({ list, state, onOpen }: { list: List; state: State; onOpen(): void }) {
+function Entries({ list, state, onOpen }: { list: 'lessons' | 'mistakes'; state: State; onOpen(): void }) {
   const lessons = list === 'lessons';
   const done = kept<string[]>(lessons ? 'solved' : 'seen', []);
   const kind = lessons ? 'lesson' : 'mistake';

@@ -53,6 +53,7 @@ function Progress({ state, current }: { state: State; current: string }) {
 export function CourseEnd({ state, onList }: { state: State; onList(list: List): void }) {
   const done = solved();
   const left = state.tables.lessons.filter((l) => !done.includes(l.id));
+  const best = kept('exam.best', 0);
   const seen = kept<string[]>('seen', []).length;
   return (
     <section class="note-box end-page" data-test="lessons.end" aria-labelledby="course-end">
@@ -63,8 +64,10 @@ export function CourseEnd({ state, onList }: { state: State; onList(list: List):
           <ul>{left.map((l) => <li key={l.id}><button type="button" class="plain link" data-test={`end.lesson.${l.id}`} onClick={once(() => attempt(() => open(JSON.stringify({ lesson: l.id }))))}>{title(l.id)}</button></li>)}</ul>
         </>
       )}
+      <p>{best > 0 ? t('ui.end.exam.best', { n: best, all: state.tables.exam.length }) : t('ui.end.exam')}</p>
       <p>{t('ui.end.mistakes', { n: seen, all: state.tables.mistakes.length })}</p>
       <div class="guide-tools">
+        <button type="button" class="primary" data-test="end.exam" onClick={once(() => onList('exam'))}>{t('ui.exam')}</button>
         <button type="button" data-test="end.mistakes" onClick={once(() => onList('mistakes'))}>{t('ui.mistakes')}</button>
         <button type="button" data-test="end.bench" onClick={once(() => attempt(openBench))}>{t('ui.bench')}</button>
       </div>

@@ -38,10 +38,7 @@ export function Opening({ state }: { state: State }) {
   useEffect(() => () => keep('opening', true), []);
   const at = cursor - opening!;
   const end = at === steps.length;
-  const leave = (lesson?: string) => attempt(() => {
-    open(lesson ? JSON.stringify({ lesson }) : '{}');
-    change({ pane: 'guide' });
-  });
+  const leave = (lesson?: string) => attempt(() => open(JSON.stringify(lesson ? { lesson } : {})));
   return (
     <section class="opening" aria-label={t('ui.opening')} data-test="opening" data-step={at}>
       <span class="opening-at mono small" aria-hidden="true">{at} / {steps.length}</span>

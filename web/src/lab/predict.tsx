@@ -148,7 +148,7 @@ function Verdict({ request, guess, outcome, tables }: { request: Request; guess:
       {status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
       {status === none && <p>{t(outcome.pending ? 'ui.predict.pending' : 'ui.predict.unsignaled')}</p>}
       {check && <p>{t('ui.result.check')} <strong class="bad"><EngineText text={check} /></strong></p>}
-      {!right && row?.cause && <p><EngineText text={row.cause} /></p>}
+      {!right && status !== 'SUCCESS' && row?.cause && <p><EngineText text={row.cause} /></p>}
       {counts.all > 0 && <p class="muted" data-test="predict.count">{t('ui.predict.count', { n: counts.right, all: counts.all })}</p>}
     </div>
   );

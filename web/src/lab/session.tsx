@@ -116,7 +116,8 @@ async function copy(text: string): Promise<boolean> {
   }
 }
 
-function download(name: string, text: string) {
+/** Lets the browser save a text as a file. */
+export function download(name: string, text: string) {
   const a = document.createElement('a');
   a.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
   a.download = name;

@@ -73,7 +73,7 @@ export function open(text: string, about: { mistake?: string; future?: Action[] 
     opening: null,
     speed: state?.speed ?? 1,
     selected: null,
-    pane: state?.pane ?? 'guide',
+    pane: typeof state?.opening === 'number' ? 'guide' : state?.pane ?? 'guide', // the opening has shown the wire
     detail: 'result',
     message: opened.warning ?? '',
   });

@@ -1,20 +1,24 @@
 // All texts of the pages, by language. English has the keys; a language that lacks one fails `tsc`.
+import { exam } from './en/exam';
 import { lessons } from './en/lessons';
 import { mistakes } from './en/mistakes';
+import { teaching } from './en/teaching';
 import { ui } from './en/ui';
 import { told, type Told } from './events';
 import { fill } from './fill';
 import { quoted } from './quoted';
 import { events, objects } from './zh/events';
+import { exam as examZh } from './zh/exam';
 import { lessons as lessonsZh } from './zh/lessons';
 import { mistakes as mistakesZh } from './zh/mistakes';
 import { outcomes } from './zh/outcomes';
 import { rules } from './zh/rules';
+import { teaching as teachingZh } from './zh/teaching';
 import { ui as uiZh } from './zh/ui';
 
-const en = { ...ui, ...lessons, ...mistakes };
+const en = { ...ui, ...teaching, ...lessons, ...mistakes, ...exam };
 export type Key = keyof typeof en;
-const zh: Record<Key, string> = { ...uiZh, ...lessonsZh, ...mistakesZh };
+const zh: Record<Key, string> = { ...uiZh, ...teachingZh, ...lessonsZh, ...mistakesZh, ...examZh };
 
 const languages = { en, zh };
 export type Language = keyof typeof languages;

@@ -1,0 +1,108 @@
+// The result of the examination: the marks per subject, what was wrong and why, and the result to keep.
+import type { Tables } from '../api';
+import { Prose, inline } from '../common/prose';
+import { find, language, t } from '../texts';
+import { isDone, type Exam, type Part } from './exam';
+import { attempt, once } from './playback';
+import { download } from './session';
+import { change, open, type State } from './store';
+
+/** The marks of an examination, in all and by subject. */
+export interface Marks {
+  sum: number;
+  all: number;
+  subjects: { subject: string; n: number; all: number }[];
+}
+
+/** Reports whether a part is answered or done rightly. */
+export const isRight = (exam: Exam, part: Part) => (part.answers > 0 ? exam.answers[part.id] === part.right : isDone(exam, part));
+
+export function marksOf(exam: Exam, tables: Tables): Marks {
+  const count = (parts: Part[]) => parts.filter((part) => isRight(exam, part)).length;
+  const subjects = tables.subjects.map((subject) => {
+    const own = tables.exam.filter((part) => part.subject === subject);
+    return { subject, n: count(own), all: own.length };
+  });
+  return { sum: count(tables.exam), all: tables.exam.length, subjects };
+}
+
+/** Prints the result, with all explanations open. */
+function onPaper() {
+  for (const part of document.querySelectorAll<HTMLDetailsElement>('.wrong-parts details')) part.open = true;
+  print();
+}
+
+const day = (iso: string) => new Date(iso).toLocaleDateString(language(), { dateStyle: 'long' });
+
+export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State; onAgain(): void }) {
+  const { tables } = state;
+  const marks = marksOf(exam, tables);
+  const wrong = tables.exam.filter((part) => !isRight(exam, part));
+  return (
+    <article class="lesson exam-page exam-result" data-test="exam.result" aria-labelledby="guide-title">
+      <h2 id="guide-title">{t('ui.exam.result')}</h2>
+      <p class="small muted">{day(exam.ended)}</p>
+      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}</p>
+      <table class="marks">
+        <caption class="hidden">{t('ui.exam.marks')}</caption>
+        <tbody>
+          {marks.subjects.map(({ subject, n, all }) => (
+            <tr key={subject} data-test={`exam.mark.${subject}`}>
+              <th scope="row">{find(`ui.exam.subject.${subject}`)}</th>
+              <td aria-hidden="true"><span class="mark-bar"><i style={{ width: `${(100 * n) / all}%` }} /></span></td>
+              <td class="mono">{t('ui.exam.mark', { n, all })}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <div class="guide-tools no-print">
+        <button type="button" data-test="exam.save" onClick={() => download('rdma-exam.txt', resultText(exam, tables))}>{t('ui.download')}</button>
+        <button type="button" data-test="exam.print" onClick={onPaper}>{t('ui.poster.print')}</button>
+        <button type="button" data-test="exam.again" onClick={once(onAgain)}>{t('ui.exam.again')}</button>
+      </div>
+      {wrong.length === 0 ? <p class="good">{t('ui.exam.perfect')}</p> : <h3>{t('ui.exam.wrong')}</h3>}
+      <ol class="wrong-parts">
+        {wrong.map((part) => <li key={part.id} data-test={`exam.wrong.${part.id}`}><Wrong exam={exam} part={part} number={tables.exam.indexOf(part) + 1} /></li>)}
+      </ol>
+    </article>
+  );
+}
+
+// A part that was wrong: what was asked and chosen, why that is wrong, and what is right.
+function Wrong({ exam, part, number }: { exam: Exam; part: Part; number: number }) {
+  const text = (key: string) => find(`${part.id}.${key}`);
+  const chosen = exam.answers[part.id];
+  const met = exam.met[part.id] ?? [];
+  const solution = () => attempt(() => {
+    open(JSON.stringify({ lesson: part.id }), { future: part.solution });
+    change({ message: t('ui.lesson.play', { n: part.solution.length }) });
+  });
+  return (
+    <details>
+      <summary>{number}. {text('title')}</summary>
+      <Prose text={text('ask')} />
+      {part.answers > 0
+        ? <>
+            {chosen ? <p><strong class="bad">{t('ui.exam.chosen')}</strong> {inline(text(`answer.${chosen}`))}<br />{inline(text(`wrong.${chosen}`))}</p> : <p class="muted">{t('ui.exam.open')}</p>}
+            <p><strong class="good">{t('ui.exam.right')}</strong> {inline(text(`answer.${part.right}`))}</p>
+          </>
+        : <ul>{part.goals.filter((key) => !met.includes(key)).map((key) => <li key={key}><strong class="bad">{t('ui.exam.missed')}</strong> {inline(text(`goal.${key}`))}</li>)}</ul>}
+      <Prose text={text('why')} />
+      {part.goals.length > 0 && <div class="guide-tools no-print"><button type="button" data-test={`exam.solution.${part.id}`} onClick={once(solution)}>{t('ui.lesson.solution')}</button></div>}
+    </details>
+  );
+}
+
+/** The result as a text file. */
+export function resultText(exam: Exam, tables: Tables): string {
+  const marks = marksOf(exam, tables);
+  const lines = [`${t('ui.title')}: ${t('ui.exam.result')}`, day(exam.ended), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
+  for (const { subject, n, all } of marks.subjects) lines.push(`${t('ui.exam.mark', { n, all })}  ${find(`ui.exam.subject.${subject}`)}`);
+  lines.push('');
+  tables.exam.forEach((part, i) => {
+    const right = isRight(exam, part);
+    lines.push(`${String(i + 1).padStart(2)} ${right ? '+' : '-'} ${find(`${part.id}.title`)}`);
+    if (!right) lines.push(`     ${find(`${part.id}.why`)}`);
+  });
+  return lines.join('\n').replaceAll('`', '') + '\n';
+}

@@ -1,0 +1,115 @@
+// The final examination through the page: questions, tasks on the bench, the result and what is kept of it.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { at, open } from './harness.mjs';
+import { perform, press } from './perform.mjs';
+
+const tables = async (page) => JSON.parse(await page.evaluate(() => rawverbs.tables())).value;
+const byMouse = ['exam-rights', 'exam-flush'];
+
+/** Solves a task: by the mouse, or as a file that the session loads. */
+async function solve(page, part) {
+  if (byMouse.includes(part.id)) {
+    for (const action of part.solution) await perform(page, action);
+    return;
+  }
+  const file = { schema: 'rawverbs-session', version: 1, setup: { lesson: part.id }, actions: [...part.start, ...part.solution] };
+  await press(page, 'session');
+  await at(page, 'session.file').setInputFiles({ name: 'task.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(file)) });
+  await page.waitForFunction((n) => document.querySelector('[data-test=scrub]').max === String(n), file.actions.length);
+}
+
+const metGoals = (page) => page.locator('[data-test^="goal."][data-met=true]').count();
+
+test('an examination with three mistakes, and its result', async (t) => {
+  const page = await open(t);
+  const { exam, subjects } = await tables(page);
+  assert.equal(exam.length, 20);
+  assert.equal(exam.filter((part) => part.goals.length > 0).length, 10);
+  await press(page, 'tab.exam');
+  await press(page, 'exam.start');
+  for (const [i, part] of exam.entries()) {
+    await page.waitForSelector(`[data-part="${part.id}"]`);
+    if (part.answers > 0) {
+      assert.equal(await page.locator('[data-test^="exam.answer."]').count(), part.answers);
+      if (part.id !== 'exam-closed') await at(page, `exam.answer.${part.id === 'exam-psns' ? 1 : part.right}`).check();
+    } else if (part.id !== 'exam-full') {
+      assert.equal(await metGoals(page), 0, part.id);
+      await solve(page, part);
+      assert.equal(await metGoals(page), part.goals.length, part.id);
+      if (part.id === 'exam-drain') { // a task that begins again, or is left, stays solved
+        await press(page, 'exam.restart');
+        await press(page, 'exam.to.1');
+        await press(page, `exam.to.${i + 1}`);
+        assert.equal(await metGoals(page), part.goals.length);
+      }
+    }
+    assert.equal(await page.locator('[data-test^="hint."]').count(), 0);
+    if (i < exam.length - 1) await press(page, 'exam.next');
+  }
+  await press(page, 'exam.end');
+  assert.match(await at(page, 'exam.end').innerText(), /2 parts are open/);
+  await press(page, 'exam.end');
+  assert.match(await at(page, 'exam.sum').innerText(), /17 of 20/);
+  for (const subject of subjects) {
+    const lost = { wire: 1, memory: 1, queues: 1 }[subject] ?? 0;
+    assert.match(await at(page, `exam.mark.${subject}`).innerText(), new RegExp(`${4 - lost} of 4`));
+  }
+  assert.deepEqual(await page.locator('[data-test^="exam.wrong."]').evaluateAll((all) => all.map((e) => e.dataset.test)), ['exam.wrong.exam-psns', 'exam.wrong.exam-closed', 'exam.wrong.exam-full']);
+  await at(page, 'exam.wrong.exam-psns').locator('summary').click();
+  assert.match(await at(page, 'exam.wrong.exam-psns').innerText(), /You chose: 0x101[^]*packets, not messages[^]*Right is: 0x103[^]*three packets/);
+  await at(page, 'exam.wrong.exam-full').locator('summary').click();
+  assert.match(await at(page, 'exam.wrong.exam-full').innerText(), /Not reached: A post at the client is refused/);
+  await press(page, 'exam.solution.exam-full');
+  assert.equal(await at(page, 'play').isDisabled(), false);
+
+  const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'exam.save')]);
+  const text = readFileSync(await file.path(), 'utf8');
+  assert.match(text, /17 of 20[^]*4 of 4 {2}States[^]* 1 \+ A packet[^]* 3 - Which PSN[^]*three packets/);
+
+  await page.goto(page.url().split('#')[0]);
+  await page.reload();
+  await press(page, 'tab.exam');
+  assert.match(await at(page, 'exam.sum').innerText(), /17 of 20/); // kept
+  await press(page, 'exam.again');
+  await press(page, 'exam.start');
+  assert.equal(await page.locator('input:checked').count(), 0);
+});
+
+test('the order of the answers depends on the seed alone', async (t) => {
+  const page = await open(t);
+  const orders = [];
+  for (const seed of [1, 2, 3, 4, 5, 6, 1]) {
+    await page.evaluate((n) => localStorage.setItem('rawverbs.exam', JSON.stringify({ seed: n, at: 0, answers: {}, met: {}, ended: '' })), seed);
+    await page.reload();
+    await press(page, 'tab.exam');
+    orders.push((await page.locator('[data-test^="exam.answer."]').evaluateAll((all) => all.map((e) => e.dataset.test))).join());
+  }
+  assert.ok(new Set(orders).size >= 3, orders.join('\n'));
+  assert.equal(orders[0], orders[6]);
+});
+
+test('every part is in Chinese too, and a task leaves the moves to the learner', async (t) => {
+  const page = await open(t, { lang: 'zh-CN' });
+  const { exam } = await tables(page);
+  await press(page, 'tab.exam');
+  await press(page, 'exam.start');
+  for (const [i, part] of exam.entries()) {
+    await press(page, `exam.to.${i + 1}`);
+    await page.waitForSelector(`[data-part="${part.id}"]`);
+    for (const text of await page.locator('[data-test="exam.part"] :is(h2, p, legend)').allInnerTexts()) assert.match(text, /[\u4e00-\u9fff]/);
+    if (part.id === 'exam-silent') {
+      await press(page, 'client.qp.to.RESET');
+      await press(page, 'submit');
+      assert.equal(await at(page, 'client.qp.connect').count(), 0);
+    }
+    if (part.id === 'exam-recover') {
+      await press(page, 'client.qp.to.RESET');
+      await press(page, 'submit');
+      await press(page, 'server.qp.to.RESET');
+      await press(page, 'submit');
+      await at(page, 'client.qp.connect').waitFor();
+    }
+  }
+});
