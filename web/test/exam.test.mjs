@@ -74,7 +74,14 @@ test('an examination with three mistakes, and its result', async (t) => {
   assert.match(await at(page, 'exam.sum').innerText(), /17 of 20/); // kept
   await press(page, 'exam.again');
   await press(page, 'exam.start');
-  assert.equal(await page.locator('input:checked').count(), 0);
+  await page.waitForSelector('[data-part="exam-init"]');
+  assert.equal(await page.locator('.question input:checked').count(), 0);
+  // By the keyboard: from Next to the first field of the next part.
+  await at(page, 'exam.next').focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.activeElement.id === 'guide-title');
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.test), 'exam.restart');
 });
 
 test('the order of the answers depends on the seed alone', async (t) => {

@@ -81,7 +81,10 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
   const text = (key: string) => find(`${part.id}.${key}`);
   const isLast = exam.at === parts.length - 1;
   const box = useRef<HTMLElement>(null);
-  useEffect(() => box.current?.closest('.guide')?.scrollTo({ top: 0 }), []);
+  useEffect(() => {
+    box.current?.closest('.guide')?.scrollTo({ top: 0 });
+    if (document.activeElement === document.body) box.current?.querySelector('h2')?.focus(); // the pressed button is gone
+  }, []);
   const [sure, setSure] = useState(false);
   const left = parts.filter((p) => !isDone(exam, p)).length;
   const end = () => {
@@ -94,7 +97,7 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
   return (
     <article class="lesson" data-test="exam.part" data-part={part.id} aria-labelledby="guide-title" ref={box}>
       <p class="eyebrow">{t('ui.exam.number', { n: exam.at + 1, all: parts.length })} · {find(`ui.exam.subject.${part.subject}`)}</p>
-      <h2 id="guide-title">{text('title')}</h2>
+      <h2 id="guide-title" tabIndex={-1}>{text('title')}</h2>
       {part.goals.length > 0 ? <Task exam={exam} part={part} state={state} /> : <Choice exam={exam} part={part} />}
       <div class="guide-tools">
         {!isLast && <button type="button" class={isDone(exam, part) ? 'primary' : ''} data-test="exam.next" onClick={once(() => goToPart(exam, state, exam.at + 1))}>{t(isDone(exam, part) ? 'ui.exam.next' : 'ui.exam.leave')}</button>}

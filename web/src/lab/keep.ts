@@ -21,7 +21,7 @@ export function keep(name: string, value: unknown) {
   }
 }
 
-/** Reports whether the page has kept nothing so far. */
+/** Reports whether the page has kept nothing so far, because it is open for the first time in this browser. */
 export function blank(): boolean {
   try {
     return !Object.keys(localStorage).some((name) => name.startsWith('rawverbs.')) && memory.size === 0;

@@ -10,9 +10,9 @@ import './guide.css';
 import './lab.css';
 import './sheet.css';
 import { load } from './engine';
-import { kept } from './keep';
+import { blank, kept } from './keep';
 import { listen } from './keys';
-import { newcomer, startOpening } from './opening';
+import { startOpening } from './opening';
 import { openPoster } from './poster';
 import { change, get, link, open, openMistake, subscribe } from './store';
 
@@ -28,7 +28,7 @@ function openFragment() {
       openPoster();
     } else if (kind === 'lesson') open(JSON.stringify({ lesson: name }));
     else if (kind === 'mistake' && name) openMistake(name);
-    else if (!fragment && newcomer()) startOpening();
+    else if (!fragment && blank()) startOpening();
     else open(fragment || '{}');
     if (fragment && !name && !get().setup.lesson) change({ pane: 'hosts' });
   } catch (error) {

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import type { Action } from '../api';
 import { find, t } from '../texts';
 import { makePair } from './connect';
-import { blank, keep } from './keep';
+import { keep } from './keep';
 import { attempt } from './playback';
 import { change, forward, get, open, play, type State } from './store';
 
@@ -20,9 +20,6 @@ const steps: Action[] = [
   { do: 'poll_cq', host: 'client', name: 'cq' },
   { do: 'poll_cq', host: 'server', name: 'cq' },
 ];
-
-/** Reports whether the page is open for the first time in this browser. */
-export const newcomer = blank;
 
 /** Begins the opening. Whoever asks for less motion goes through it step by step. */
 export function startOpening() {

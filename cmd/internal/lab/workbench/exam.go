@@ -14,7 +14,7 @@ import (
 // examPart is a part of the examination: a task has goals, a question has answers.
 type examPart struct {
 	Lesson
-	Subject string // one of Subjects
+	Subject string // one of subjects
 }
 
 // ExamView is a part of the examination for the page. The keys of its texts begin with its ID: title, ask and why of each;
@@ -33,10 +33,8 @@ const (
 	subjectErrors = "errors"
 )
 
-// Subjects returns the subjects in the order of the result.
-func Subjects() []string {
-	return []string{subjectStates, subjectWire, subjectMemory, subjectQueues, subjectErrors}
-}
+// subjects has them in the order of the result.
+var subjects = []string{subjectStates, subjectWire, subjectMemory, subjectQueues, subjectErrors}
 
 func examViews() (views []ExamView) {
 	for _, p := range exam() {

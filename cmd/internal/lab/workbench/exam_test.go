@@ -15,12 +15,12 @@ func TestExam(t *testing.T) {
 			t.Errorf("%s is neither a task nor a question", p.ID)
 		}
 	}
-	for _, s := range Subjects() {
+	for _, s := range subjects {
 		if tasks[s] != 2 || questions[s] != 2 {
 			t.Errorf("subject %s has %d tasks and %d questions, want 2 and 2", s, tasks[s], questions[s])
 		}
 	}
-	if len(tasks) != len(Subjects()) || len(questions) != len(Subjects()) {
+	if len(tasks) != len(subjects) || len(questions) != len(subjects) {
 		t.Errorf("subjects of tasks %v, of questions %v", tasks, questions)
 	}
 }
