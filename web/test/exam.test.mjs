@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { at, open } from './harness.mjs';
+import { at, open, reload } from './harness.mjs';
 import { perform, press } from './perform.mjs';
 
 const tables = async (page) => JSON.parse(await page.evaluate(() => rawverbs.tables())).value;
@@ -88,8 +88,9 @@ test('the order of the answers depends on the seed alone', async (t) => {
   const page = await open(t);
   const orders = [];
   for (const seed of [1, 2, 3, 4, 5, 6, 1]) {
-    await page.evaluate((n) => localStorage.setItem('rawverbs.exam', JSON.stringify({ seed: n, at: 0, answers: {}, met: {}, ended: '' })), seed);
-    await page.reload();
+    const exam = JSON.stringify({ seed, at: 0, answers: {}, met: {}, ended: '' });
+    await page.evaluate((text) => localStorage.setItem('rawverbs.exam', text), exam);
+    await reload(page, 'exam', exam);
     await press(page, 'tab.exam');
     orders.push((await page.locator('[data-test^="exam.answer."]').evaluateAll((all) => all.map((e) => e.dataset.test))).join());
   }

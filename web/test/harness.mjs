@@ -54,3 +54,14 @@ export async function open(t, { file = laboratory, hash = '', width = 1400, heig
 
 /** Returns the locator of the elements with this data-test name. */
 export const at = (page, name) => page.locator(`[data-test="${name}"]`);
+
+/** Reloads the page once its storage has a value. Chromium may load a file again before what its page has just kept is there. */
+export async function reload(page, name, value) {
+  const seen = () => page.evaluate((key) => localStorage.getItem(`rawverbs.${key}`), name);
+  for (let i = 0; i < 20; i++) {
+    await page.reload();
+    if ((await seen()) === value) break;
+  }
+  assert.equal(await seen(), value);
+  await page.reload();
+}

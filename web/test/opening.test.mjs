@@ -1,7 +1,7 @@
 // The opening: the first visit plays a SEND by itself. The page's clock is the test's.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { at, open } from './harness.mjs';
+import { at, open, reload } from './harness.mjs';
 import { press } from './perform.mjs';
 
 const caption = 2500; // the page's time for one caption, in milliseconds
@@ -36,7 +36,7 @@ test('skipping leads to the list of lessons, and the next visit begins there', a
   assert.ok(await at(page, 'pair').isVisible()); // the bench is empty
   await page.clock.runFor(10 * caption);
   assert.ok(await at(page, 'pair').isVisible());
-  await page.reload(); // with the clock that stands
+  await reload(page, 'opening', 'true');
   await at(page, 'lesson.objects').waitFor();
   assert.equal(await at(page, 'opening').count(), 0);
 });

@@ -1,7 +1,7 @@
 // The prediction before a run: what the guide asks, what it says afterwards, and what it counts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { at, open } from './harness.mjs';
+import { at, open, reload } from './harness.mjs';
 import { forward, perform, press } from './perform.mjs';
 
 const send = { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 16 }] }] };
@@ -71,7 +71,7 @@ test('nobody must answer, a solution asks nothing, and the question can be turne
   await at(page, 'predict.on').uncheck();
   await perform(page, { ...send, wrs: [{ ...send.wrs[0], id: 7 }] });
   assert.equal(await at(page, 'predict').count(), 0);
-  await page.reload();
+  await reload(page, 'predict', 'false');
   await at(page, 'predict.on').waitFor();
   assert.equal(await at(page, 'predict.on').isChecked(), false);
 });
