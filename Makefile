@@ -217,7 +217,7 @@ stress: need-build ## all tests beside two busy loops per processor, with GOMAXP
 NET_TIMES ?= 5
 NET_SIZES ?= -rnet.conns 1000 -rnet.body 100000000 -rnet.ops 1000000
 test-net: need-build # rnet for minutes: races, a bad network, 1,000 Conns, 100 MB, 10⁶ operations beside TCP, gRPC's interop cases
-	go test -race -count $(NET_TIMES) ./rnet
+	go test -race -count $(NET_TIMES) -timeout 2h ./rnet
 	go test -count $(NET_TIMES) -run TestRnetOnABadNetwork ./softroce -softroce.nettest
 	go test -count 1 -timeout 1h ./rnet $(NET_SIZES)
 	cd examples/rnet-grpc && go vet ./... && go test -count 1 ./...
