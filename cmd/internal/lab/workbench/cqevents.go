@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/softroce/simulated"
 )
 
