@@ -36,7 +36,7 @@ export const predictions = () => kept('predictions', { right: 0, all: 0 });
 // The statuses that a request may complete with, as far as one sees before its run.
 function optionsOf(qp: QPView, send: SendView): string[] {
   const reliable = qp.type === 'RC';
-  const behind = qp.sends[0] !== send || ['ERR', 'SQE'].includes(qp.state);
+  const behind = openSends(qp)[0] !== send || ['ERR', 'SQE'].includes(qp.state);
   return [
     'SUCCESS',
     reliable && takesReceive.test(send.opcode) && 'RNR_RETRY_EXC_ERR',
@@ -48,8 +48,9 @@ function optionsOf(qp: QPView, send: SendView): string[] {
   ].filter((status): status is string => Boolean(status));
 }
 
+const openSends = (qp: QPView) => qp.sends.filter((send) => !send.done); // one that is done only keeps its place
 const sendsOf = (state: State) =>
-  state.moment.snapshot.hosts.flatMap((host) => host.objects.flatMap((o) => (o.qp?.sends ?? []).map((send) => ({ host: host.name, name: o.name, qp: o.qp!, send }))));
+  state.moment.snapshot.hosts.flatMap((host) => host.objects.flatMap((o) => (o.qp ? openSends(o.qp) : []).map((send) => ({ host: host.name, name: o.name, qp: o.qp!, send }))));
 
 /** Returns the oldest request that is not complete and whose outcome the user does not know. */
 function nextRequest(state: State): Request | null {
