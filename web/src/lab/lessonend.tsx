@@ -58,12 +58,6 @@ export function CourseEnd({ state, onList }: { state: State; onList(list: List):
   return (
     <section class="note-box end-page" data-test="lessons.end" aria-labelledby="course-end">
       <h3 id="course-end">{t(left.length > 0 ? 'ui.end.last' : 'ui.end.all')}</h3>
-      {left.length > 0 && (
-        <>
-          <p>{t('ui.end.left', { n: left.length })}</p>
-          <ul>{left.map((l) => <li key={l.id}><button type="button" class="plain link" data-test={`end.lesson.${l.id}`} onClick={once(() => attempt(() => open(JSON.stringify({ lesson: l.id }))))}>{title(l.id)}</button></li>)}</ul>
-        </>
-      )}
       <p>{best > 0 ? t('ui.end.exam.best', { n: best, all: state.tables.exam.length }) : t('ui.end.exam')}</p>
       <p>{t('ui.end.mistakes', { n: seen, all: state.tables.mistakes.length })}</p>
       <div class="guide-tools">
@@ -71,6 +65,12 @@ export function CourseEnd({ state, onList }: { state: State; onList(list: List):
         <button type="button" data-test="end.mistakes" onClick={once(() => onList('mistakes'))}>{t('ui.mistakes')}</button>
         <button type="button" data-test="end.bench" onClick={once(() => attempt(openBench))}>{t('ui.bench')}</button>
       </div>
+      {left.length > 0 && (
+        <>
+          <p>{t('ui.end.left', { n: left.length })}</p>
+          <ul>{left.map((l) => <li key={l.id}><button type="button" class="plain link" data-test={`end.lesson.${l.id}`} onClick={once(() => attempt(() => open(JSON.stringify({ lesson: l.id }))))}>{title(l.id)}</button></li>)}</ul>
+        </>
+      )}
     </section>
   );
 }
