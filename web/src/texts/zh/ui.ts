@@ -385,7 +385,7 @@ export const ui = {
   'ui.mistakes': '错误示例',
   'ui.bench.about': '这里没有任务。在两台主机上建好对象，或按“在两台主机上建一对已连接的队列对”，然后随意尝试：投递请求，丢掉报文，转换队列对。“会话”把你做的保存为链接或文件。',
   'ui.bench': '自由实验',
-  'ui.lessons.lead': '共十四课，按顺序学习。引擎会检查每个目标。',
+  'ui.lessons.lead': '每一课都以前面各课为基础。引擎会检查每个目标。',
   'ui.mistakes.lead': '常见的错误。先想一想问题，再看两端各报告什么。',
   'ui.lesson.number': '第 {n} 课，共 {all} 课',
   'ui.lesson.solved': '已完成',
