@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 func main() {
@@ -37,9 +37,9 @@ docs/c-on-soft.md in the repository says which programs run.`,
 		Args:        cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return kit.Usagef("rawverbs needs a command; try: rawverbs run -- ibv_devinfo")
+				return usage.Errorf("rawverbs needs a command; try: rawverbs run -- ibv_devinfo")
 			}
-			return kit.Usagef("%q is not a command of rawverbs; try: rawverbs run -- %s", args[0], args[0])
+			return usage.Errorf("%q is not a command of rawverbs; try: rawverbs run -- %s", args[0], args[0])
 		},
 		DisableFlagsInUseLine: true,
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/doctor"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -57,7 +57,7 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 				}
 			}
 			if limit <= 0 {
-				return kit.Usagef("a timeout of %v leaves no time; try: --timeout 10s", limit)
+				return usage.Errorf("a timeout of %v leaves no time; try: --timeout 10s", limit)
 			}
 			found := doctor.Text(cmd.OutOrStdout())
 			if a.out.JSON {
@@ -81,15 +81,15 @@ func hostPort(text string) (host string, port int, err error) {
 	if err != nil { // there is no port
 		host, service = cli.Host(text), strconv.Itoa(oob.DefaultPort)
 		if host == "" {
-			return "", 0, kit.Usagef("the host is empty; try: rdma_lab doctor 10.0.0.2")
+			return "", 0, usage.Errorf("the host is empty; try: rdma_lab doctor 10.0.0.2")
 		}
 	}
 	port, err = strconv.Atoi(service)
 	if err != nil || port < 1 || port > 65535 || host == "" {
-		return "", 0, kit.Usagef("%q is not host:port with a port from 1 to 65535", text)
+		return "", 0, usage.Errorf("%q is not host:port with a port from 1 to 65535", text)
 	}
 	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(host, ":") {
-		return "", 0, kit.Usagef("%q is not a host, host:port or an IPv6 address; try: rdma_lab doctor '[fd00::2]:%d'", text, port)
+		return "", 0, usage.Errorf("%q is not a host, host:port or an IPv6 address; try: rdma_lab doctor '[fd00::2]:%d'", text, port)
 	}
 	return host, port, nil
 }

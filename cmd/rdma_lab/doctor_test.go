@@ -5,7 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 func TestHostPort(t *testing.T) {
@@ -28,7 +28,7 @@ func TestHostPort(t *testing.T) {
 	}
 	for _, text := range []string{"", "[]", ":1", "host:", "host:0", "host:65536", "host:ssh", "a:b:c", "[a:b:c]", "[a:b:c]:1", "[::1", "::1]", "[[::1]]"} {
 		host, port, err := hostPort(text)
-		if !errors.As(err, new(kit.UsageError)) {
+		if !errors.As(err, new(usage.Error)) {
 			t.Errorf("%q: %q %d %v, want a usage error", text, host, port, err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/lab"
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/mistake"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 func mistakes(a *app) *cobra.Command {
@@ -49,13 +49,13 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 			}
 			if cmd.Flags().Changed("gid-index") {
 				if index < 0 || index > 255 {
-					return kit.Usagef("GID index %d is not a number from 0 to 255; omit it to use a suitable one", index)
+					return usage.Errorf("GID index %d is not a number from 0 to 255; omit it to use a suitable one", index)
 				}
 				o.GIDIndex = &index
 			}
 			if ask {
 				if a.out.JSON {
-					return kit.Usagef("--ask is for people and --json is for programs; try: one of them")
+					return usage.Errorf("--ask is for people and --json is for programs; try: one of them")
 				}
 				if err := question(cmd, m); err != nil {
 					return err
@@ -86,7 +86,7 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 // chooseMistake returns the mistake that the arguments name.
 func chooseMistake(args []string) (mistake.Mistake, error) {
 	if len(args) == 0 {
-		return mistake.Mistake{}, kit.Usagef("no mistake; try: rdma_lab mistake --list")
+		return mistake.Mistake{}, usage.Errorf("no mistake; try: rdma_lab mistake --list")
 	}
 	m, ok := mistake.Find(args[0])
 	if ok {
@@ -98,7 +98,7 @@ func chooseMistake(args []string) (mistake.Mistake, error) {
 	} else if about := mistake.About(args[0]); len(about) > 0 {
 		try = strings.Join(about, ", or ")
 	}
-	return m, kit.Usagef("there is no mistake %q; try: %s", args[0], try)
+	return m, usage.Errorf("there is no mistake %q; try: %s", args[0], try)
 }
 
 // question prints a mistake's question and waits for Enter, 4096 bytes without it, the end of the

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/app/cli"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/secure/credentials"
 )
 
@@ -117,10 +117,10 @@ const mostDays = 3650 // so that the certificates end before their CA
 // clocks of hosts differ.
 func validity(days int) (from, until time.Time, err error) {
 	if days < 1 {
-		return from, until, kit.Usagef("--days %d is too short; try: --days 30", days)
+		return from, until, usage.Errorf("--days %d is too short; try: --days 30", days)
 	}
 	if days > mostDays {
-		return from, until, kit.Usagef("--days %d is longer than the ten years of the CA; try: --days %d", days, mostDays)
+		return from, until, usage.Errorf("--days %d is longer than the ten years of the CA; try: --days %d", days, mostDays)
 	}
 	now := time.Now()
 	return now.Add(-time.Hour), now.AddDate(0, 0, days), nil

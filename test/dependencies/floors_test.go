@@ -21,6 +21,7 @@ var floors = [][]string{
 	{"cmd/internal/peer"},
 	{"cmd/internal/job"},
 	{"cmd/internal/view"},
+	{"cmd/internal/usage"},
 	{"rnet", "cabi", "web", "docs"},
 	{"rc"},
 	{"softroce"},

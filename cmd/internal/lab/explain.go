@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 )
 
@@ -82,25 +82,25 @@ func normal(words []string) []string {
 
 // FlagError adds to the error of a wrong flag how a negative errno is given.
 func FlagError(err error) error {
-	return kit.Usagef("%w; try: explain 22 or explain -- -22 for the errno of a kernel's message", err)
+	return usage.Errorf("%w; try: explain 22 or explain -- -22 for the errno of a kernel's message", err)
 }
 
 func unknown(words []string, query string) error {
 	const other = "a name such as ENOMEM, RETRY_EXC, PSN or INIT, a number, or words of the symptom"
 	if len(words) == 0 {
-		return kit.Usagef("nothing to explain; try: %s", other)
+		return usage.Errorf("nothing to explain; try: %s", other)
 	}
 	if _, err := strconv.Atoi(words[len(words)-1]); err == nil {
-		return kit.Usagef("no errno, completion status or event is %q; try: %s", query, other)
+		return usage.Errorf("no errno, completion status or event is %q; try: %s", query, other)
 	}
 	if len(words) == 1 {
 		for _, names := range [][]string{entryNames(), termNames()} {
 			if best := Closest(words[0], names); best != "" {
-				return kit.Usagef("nothing is known of %q; try: %s", query, best)
+				return usage.Errorf("nothing is known of %q; try: %s", query, best)
 			}
 		}
 	}
-	return kit.Usagef("nothing is known of %q; try: %s", query, other)
+	return usage.Errorf("nothing is known of %q; try: %s", query, other)
 }
 
 // CompleteExplain returns the names that can be explained: without their C prefixes, the

@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -45,7 +46,7 @@ func GIDs(device, peer string) (list *GIDList, err error) {
 			return nil, err
 		}
 	} else if _, err := netip.ParseAddr(device); err == nil {
-		return nil, kit.Usagef("%s is an address, and the device comes first; try: rdma_lab gids DEVICE %s", device, device)
+		return nil, usage.Errorf("%s is an address, and the device comes first; try: rdma_lab gids DEVICE %s", device, device)
 	}
 	dev, err := verbs.Open(device)
 	if err != nil {
@@ -103,14 +104,14 @@ func GIDs(device, peer string) (list *GIDList, err error) {
 func hostAddr(peer string) (netip.Addr, error) {
 	to, err := netip.ParseAddr(peer)
 	if err != nil {
-		return to, kit.Usagef("the peer %q is not an IP address; try: one such as 10.0.0.2 or fe80::2", peer)
+		return to, usage.Errorf("the peer %q is not an IP address; try: one such as 10.0.0.2 or fe80::2", peer)
 	}
 	to = to.Unmap()
 	if to.IsUnspecified() || to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return to, kit.Usagef("the peer %s is not the address of one host; try: one such as 10.0.0.2 or fe80::2", peer)
+		return to, usage.Errorf("the peer %s is not the address of one host; try: one such as 10.0.0.2 or fe80::2", peer)
 	}
 	if zone := to.Zone(); zone != "" && !hasInterface(zone) {
-		return to, kit.Usagef("this machine has no network interface %q; try: one that ip link lists", zone)
+		return to, usage.Errorf("this machine has no network interface %q; try: one that ip link lists", zone)
 	}
 	return to, nil
 }

@@ -6,17 +6,17 @@ package lab
 import (
 	"strings"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	_ "github.com/rawverbs/rawverbs/softroce" // soft0
 )
 
 // UnknownCommand returns the error of a command line that names none of commands.
 func UnknownCommand(args, commands []string) error {
 	if len(args) == 0 {
-		return kit.Usagef("no command; try: one of %s", strings.Join(commands, ", "))
+		return usage.Errorf("no command; try: one of %s", strings.Join(commands, ", "))
 	}
 	if best := Closest(args[0], commands); best != "" {
-		return kit.Usagef("there is no command %q; try: %s", args[0], best)
+		return usage.Errorf("there is no command %q; try: %s", args[0], best)
 	}
-	return kit.Usagef("there is no command %q; try: one of %s", args[0], strings.Join(commands, ", "))
+	return usage.Errorf("there is no command %q; try: one of %s", args[0], strings.Join(commands, ", "))
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/docs"
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -216,7 +216,7 @@ func TestWrongNames(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, new(kit.UsageError)) != c.usage {
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, new(usage.Error)) != c.usage {
 			t.Errorf("got %v; want %q, a wrong command line: %v", err, c.want, c.usage)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -85,7 +85,7 @@ func parseType(name string) (qpstate.Type, error) {
 			return t, nil
 		}
 	}
-	return 0, kit.Usagef("there is no type %q of queue pairs here; try: --type RC, UC or UD", name)
+	return 0, usage.Errorf("there is no type %q of queue pairs here; try: --type RC, UC or UD", name)
 }
 
 // parseState returns a state by its name.
@@ -102,9 +102,9 @@ func parseState(name string) (qpstate.State, error) {
 		names = append(names, s.Name())
 	}
 	if best := Closest(short, names); best != "" {
-		return 0, kit.Usagef("there is no state %q; try: %s", name, best)
+		return 0, usage.Errorf("there is no state %q; try: %s", name, best)
 	}
-	return 0, kit.Usagef("there is no state %q; try: one of %s", name, strings.Join(names, ", "))
+	return 0, usage.Errorf("there is no state %q; try: one of %s", name, strings.Join(names, ", "))
 }
 
 // StateReport is the report of one state: what it allows, and the moves from it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 // AnyNumber is a maximum of Arguments that no command line exceeds.
@@ -27,13 +27,13 @@ func Arguments(lowest, highest int) cobra.PositionalArgs {
 			try = cmd.CommandPath() + " --help"
 		}
 		if len(args) < lowest {
-			return kit.Usagef("%s takes at least %s, and the command line has %d; try: %s", cmd.CommandPath(), count(lowest), len(args), try)
+			return usage.Errorf("%s takes at least %s, and the command line has %d; try: %s", cmd.CommandPath(), count(lowest), len(args), try)
 		}
 		takes := "at most " + count(highest)
 		if highest == 0 {
 			takes = "no arguments"
 		}
-		return kit.Usagef("%s takes %s, so %q is too many; try: %s", cmd.CommandPath(), takes, args[highest], try)
+		return usage.Errorf("%s takes %s, so %q is too many; try: %s", cmd.CommandPath(), takes, args[highest], try)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/app/summary"
 	"github.com/rawverbs/rawverbs/cmd/internal/app/systemd"
 	"github.com/rawverbs/rawverbs/cmd/internal/app/version"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -122,14 +122,14 @@ func Positions(args []string, o *run.Options, port *int, defaultPort, lowestPort
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < lowestPort || n > 65535 {
-			return kit.Usagef("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
+			return usage.Errorf("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
 		}
 		*port = n
 	}
 	if len(args) > 2 {
 		n, err := strconv.Atoi(args[2])
 		if err != nil || n < 0 || n > 255 {
-			return kit.Usagef("GID index %q is not a number from 0 to 255; omit it to use a suitable one", args[2])
+			return usage.Errorf("GID index %q is not a number from 0 to 255; omit it to use a suitable one", args[2])
 		}
 		o.GIDIndex = &n
 	}
@@ -209,7 +209,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	if failed := stdout.failure(ran.Flag("quiet") != nil); failed != nil && (err == nil || errors.Is(failed, err)) {
 		err = failed
 	} else if err != nil && !began { // cobra refused the arguments
-		err = kit.Usagef("%w", err)
+		err = usage.Errorf("%w", err)
 	}
 	if err == nil {
 		return exitDone
@@ -217,8 +217,8 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	// The text may contain the peer's text: print one line without control characters.
 	text := trace.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	lines := []string{cmd.Name() + ": " + text}
-	usage := errors.As(err, new(kit.UsageError))
-	if usage {
+	wrong := errors.As(err, new(usage.Error))
+	if wrong {
 		lines = append(lines, "Usage: "+ran.UseLine(), "More: "+ran.CommandPath()+" --help")
 	}
 	priority := ""
@@ -228,7 +228,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	for _, line := range lines {
 		fmt.Fprintln(cmd.ErrOrStderr(), priority+line)
 	}
-	if usage {
+	if wrong {
 		return exitUsage
 	}
 	if out.JSON {

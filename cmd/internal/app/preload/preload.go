@@ -15,7 +15,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 // The libraries. They lie beside the program rawverbs, or where make install puts them.
@@ -38,7 +38,7 @@ type variable struct{ name, value string }
 // variables returns the environment variables.
 func (s *Settings) variables() ([]variable, error) {
 	if s.Device != "soft0" && !strings.HasPrefix(s.Device, "soft:") {
-		return nil, kit.Usagef("--device %s is not a software device; try: soft0, soft:IFACE or soft:ADDRESS; without rawverbs, programs use the system's RDMA devices", s.Device)
+		return nil, usage.Errorf("--device %s is not a software device; try: soft0, soft:IFACE or soft:ADDRESS; without rawverbs, programs use the system's RDMA devices", s.Device)
 	}
 	folder, err := libraries()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 func TestWithShim(t *testing.T) {
@@ -44,7 +44,7 @@ func TestVariablesWithoutLibraries(t *testing.T) {
 func TestRunWithAnotherDevice(t *testing.T) {
 	for _, device := range []string{"mlx5_0", "", "soft1"} {
 		err := (&Settings{Device: device}).Run([]string{writeScript(t, "#!/bin/sh\n")})
-		if !errors.As(err, new(kit.UsageError)) || !strings.Contains(err.Error(), "try: soft0") {
+		if !errors.As(err, new(usage.Error)) || !strings.Contains(err.Error(), "try: soft0") {
 			t.Errorf("--device %q: %v", device, err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 // The exit statuses of env(1), nice(1) and timeout(1) for a command that was not started.
@@ -36,7 +36,7 @@ func (e *notStarted) ExitStatus() int { return e.status }
 func (e *notStarted) Unwrap() error { return e.error }
 
 // Run replaces this process with a command. It returns only if that fails. The error has the
-// method ExitStatus, unless it is a kit.UsageError.
+// method ExitStatus, unless it is a usage.Error.
 func (s *Settings) Run(command []string) error {
 	program, err := find(command[0])
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Settings) Run(command []string) error {
 		return &notStarted{err, statusCannotRun}
 	}
 	variables, err := s.variables()
-	if errors.As(err, new(kit.UsageError)) {
+	if errors.As(err, new(usage.Error)) {
 		return err
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/peer/pingpong"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer/rcexample"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer/rocev2learn"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -68,7 +69,7 @@ func JobNames() []string { return jobs.Names() }
 func findPeer(name string) (kit.Peer, error) {
 	i := slices.IndexFunc(peers, func(p kit.Peer) bool { return p.Name == name })
 	if i < 0 {
-		return kit.Peer{}, kit.Usagef("--peer: there is no program %q; try: %s", name, strings.Join(PeerNames(), ", "))
+		return kit.Peer{}, usage.Errorf("--peer: there is no program %q; try: %s", name, strings.Join(PeerNames(), ", "))
 	}
 	return peers[i], nil
 }

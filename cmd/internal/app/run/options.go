@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/cmd/internal/view/report"
 	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -77,54 +78,54 @@ const DefaultMaxSize kit.Size = 64 << 20
 // check refuses choices that cannot work, before anything is opened.
 func (o *Options) check() error {
 	if _, is := qpstate.MTUFor(o.MTU); !is && o.MTU != 0 {
-		return kit.Usagef("there is no path MTU of %d bytes; try: --mtu 256, 512, 1024, 2048 or 4096", o.MTU)
+		return usage.Errorf("there is no path MTU of %d bytes; try: --mtu 256, 512, 1024, 2048 or 4096", o.MTU)
 	}
 	if o.IBPort < 1 {
-		return kit.Usagef("there is no port %d, because ports count from 1; try: --ib-port 1", o.IBPort)
+		return usage.Errorf("there is no port %d, because ports count from 1; try: --ib-port 1", o.IBPort)
 	}
 	if o.Timeout <= 0 {
-		return kit.Usagef("a timeout of %v is too short; try: --timeout 30s", o.Timeout)
+		return usage.Errorf("a timeout of %v is too short; try: --timeout 30s", o.Timeout)
 	}
 	return nil
 }
 
 func (o *ClientOptions) check() error {
 	if o.Retry < 0 {
-		return kit.Usagef("--retry %v is less than no time; try: --retry 30s", o.Retry)
+		return usage.Errorf("--retry %v is less than no time; try: --retry 30s", o.Retry)
 	}
 	return o.Options.check()
 }
 
 func (o *ServerOptions) check() error {
 	if o.MaxClients < 1 {
-		return kit.Usagef("--max-clients %d would refuse every client; try: --max-clients 1 or more", o.MaxClients)
+		return usage.Errorf("--max-clients %d would refuse every client; try: --max-clients 1 or more", o.MaxClients)
 	}
 	if o.MaxClientsPerAddress < 0 || o.MaxMemory < 0 || o.MaxMemoryPerAddress < 0 {
-		return kit.Usagef("a limit below 0 is not possible; try: --max-memory 1G, --max-memory-per-address 256M, --max-clients-per-address 16")
+		return usage.Errorf("a limit below 0 is not possible; try: --max-memory 1G, --max-memory-per-address 256M, --max-clients-per-address 16")
 	}
 	if o.MaxSize < 1 {
-		return kit.Usagef("with --max-size %d the server cannot serve any client; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
+		return usage.Errorf("with --max-size %d the server cannot serve any client; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
 	}
 	if o.Grace < 0 {
-		return kit.Usagef("--grace %v is less than no time; try: --grace 30s", o.Grace)
+		return usage.Errorf("--grace %v is less than no time; try: --grace 30s", o.Grace)
 	}
 	if err := o.MaxSize.Addressable("--max-size"); err != nil {
 		return err
 	}
 	if o.HTTP != "" {
 		if _, _, err := report.Address(o.HTTP); err != nil {
-			return kit.Usagef("--http: %w", err)
+			return usage.Errorf("--http: %w", err)
 		}
 	}
 	switch {
 	case len(o.TLSAllow) > 0 && o.TLS == "":
-		return kit.Usagef("--tls-allow needs the certificates of --tls; try: --tls DIR --tls-allow %s", o.TLSAllow[0])
+		return usage.Errorf("--tls-allow needs the certificates of --tls; try: --tls DIR --tls-allow %s", o.TLSAllow[0])
 	case slices.Contains(o.TLSAllow, ""):
-		return kit.Usagef("--tls-allow has an empty name; try: --tls-allow NAME, where NAME is the common name of a client's certificate")
+		return usage.Errorf("--tls-allow has an empty name; try: --tls-allow NAME, where NAME is the common name of a client's certificate")
 	}
 	for _, name := range o.Allow {
 		if _, err := o.Peer.Jobs.Find(name); err != nil {
-			return kit.Usagef("--allow: %w", err)
+			return usage.Errorf("--allow: %w", err)
 		}
 	}
 	return o.Options.check()

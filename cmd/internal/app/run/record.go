@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/cmd/internal/view/report"
 	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -48,7 +49,7 @@ func (o *ClientOptions) record() (*recording, error) {
 		}
 	}
 	if files[0] != "" && files[0] == files[1] {
-		return nil, kit.Usagef("--record and --report both name %s; try: --report %s.html", o.Record, o.Record)
+		return nil, usage.Errorf("--record and --report both name %s; try: --report %s.html", o.Record, o.Record)
 	}
 	host, _ := os.Hostname() // a host without a name has ""
 	r := &recording{
@@ -96,7 +97,7 @@ func (r *recording) write(err *error, log *slog.Logger) {
 	if r == nil {
 		return
 	}
-	draws := r.ladder != nil && !errors.As(*err, new(kit.UsageError))
+	draws := r.ladder != nil && !errors.As(*err, new(usage.Error))
 	rec, werr := r.finish(*err)
 	if werr == nil && r.page != "" {
 		lost(err, log, "report", r.writePage(rec, log))

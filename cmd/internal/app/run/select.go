@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 // Role is which side of the jobs a command has.
@@ -71,7 +72,7 @@ func newSelection(role Role, peer, name string) (*Selection, error) {
 	s := &Selection{Peer: p, role: role, sides: map[string]kit.Side{}}
 	if role == ServerRole && s.Native() {
 		if name != "" {
-			return nil, kit.Usagef("--job is for --peer %s: with rdma_client the client chooses the job (rdma_client --job %s)", strings.Join(PeerNames()[1:], " or "), name)
+			return nil, usage.Errorf("--job is for --peer %s: with rdma_client the client chooses the job (rdma_client --job %s)", strings.Join(PeerNames()[1:], " or "), name)
 		}
 		for _, t := range p.Jobs {
 			s.add(t)
@@ -79,7 +80,7 @@ func newSelection(role Role, peer, name string) (*Selection, error) {
 		return s, nil
 	}
 	if s.Job, err = p.Jobs.Find(name); err != nil {
-		return nil, kit.Usagef("--job with --peer %s: %w", p.Name, err)
+		return nil, usage.Errorf("--job with --peer %s: %w", p.Name, err)
 	}
 	s.add(s.Job)
 	return s, nil
@@ -125,11 +126,11 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 	peer, name := f.Lookup("peer").Value.String(), f.Lookup("job").Value.String()
 	named, err := s.Peer.Jobs.Find(name)
 	if peer != s.Peer.Name || err != nil || s.Job.Name != "" && named.Name != s.Job.Name {
-		return kit.Usagef("--peer or --job stands where another flag expects its value; try: --flag=value for that flag")
+		return usage.Errorf("--peer or --job stands where another flag expects its value; try: --flag=value for that flag")
 	}
 	for _, flag := range []string{"tls", "allow"} { // without the variable they would protect nothing
 		if given := f.Lookup(flag); given != nil && given.Changed && strings.Trim(given.Value.String(), "[]") == "" {
-			return kit.Usagef("--%s is empty; try: the value of the variable that was to be there, or no --%s", flag, flag)
+			return usage.Errorf("--%s is empty; try: the value of the variable that was to be there, or no --%s", flag, flag)
 		}
 	}
 	if s.Native() {
@@ -137,7 +138,7 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 	}
 	for _, flag := range nativeFlags {
 		if given := f.Lookup(flag); given != nil && given.Changed {
-			return kit.Usagef("--%s is for jobs of rdma_client, and --peer %s has other jobs", flag, s.Peer.Name)
+			return usage.Errorf("--%s is for jobs of rdma_client, and --peer %s has other jobs", flag, s.Peer.Name)
 		}
 	}
 	return nil
@@ -146,7 +147,7 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 // nativeFlags are the flags that need rdma_client and rdma_server at the two ends.
 var nativeFlags = []string{"allow", "max-size", "retry", "tls", "tls-allow"}
 
-// Explain makes a UsageError of an error about the flags of a command line. It adds which
+// Explain makes a usage.Error of an error about the flags of a command line. It adds which
 // jobs have the flag that this one lacks.
 func (s *Selection) Explain(err error) error {
 	var unknown *pflag.NotExistError
@@ -154,12 +155,12 @@ func (s *Selection) Explain(err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		if whose := s.whose(unknown.GetSpecifiedName()); whose != "" {
-			return kit.Usagef("%s", whose)
+			return usage.Errorf("%s", whose)
 		}
 	case errors.As(err, &invalid) && strings.HasPrefix(invalid.GetValue(), "-"):
-		return kit.Usagef("%w; this flag needs a value", err)
+		return usage.Errorf("%w; this flag needs a value", err)
 	}
-	return kit.Usagef("%w", err)
+	return usage.Errorf("%w", err)
 }
 
 // whose says which jobs have a flag, given by its name or its letter, that this selection

@@ -32,6 +32,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -235,13 +236,13 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
 		switch {
 		case len(flags.name) > maxName:
-			return nil, kit.Usagef("--counter has %d bytes; try: a name of at most %d", len(flags.name), maxName)
+			return nil, usage.Errorf("--counter has %d bytes; try: a name of at most %d", len(flags.name), maxName)
 		case flags.count < 1 || flags.count > maxCount:
-			return nil, kit.Usagef("--count %d is out of range; try: --count 1 to %d", flags.count, maxCount)
+			return nil, usage.Errorf("--count %d is out of range; try: --count 1 to %d", flags.count, maxCount)
 		case flags.add < 1 || flags.add > maxAdd:
-			return nil, kit.Usagef("--add %d is out of range; try: --add 1 to %d", flags.add, uint64(maxAdd))
+			return nil, usage.Errorf("--add %d is out of range; try: --add 1 to %d", flags.add, uint64(maxAdd))
 		case flags.op != opFetchAdd && flags.op != opCmpSwap && flags.op != opBoth:
-			return nil, kit.Usagef("there is no operation %q; try: --op %s, %s or %s", flags.op, opFetchAdd, opCmpSwap, opBoth)
+			return nil, usage.Errorf("there is no operation %q; try: --op %s, %s or %s", flags.op, opFetchAdd, opCmpSwap, opBoth)
 		case *flags.mayHaveAdded:
 			return nil, errors.Errorf("the connection was lost after this client had begun to add to the counter %q, and the job does not add twice; "+
 				"try: without --counter, or compare the counter and run the client again with the --count that is missing", flags.name)

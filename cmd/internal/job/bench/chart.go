@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/bench/measure"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/chart"
 )
 
@@ -33,7 +34,7 @@ func newBenchChart(name string, plan measure.Plan) (*benchChart, error) {
 	switch filepath.Ext(name) {
 	case ".svg", ".html":
 	default:
-		return nil, kit.Usagef("--chart %s: a chart is an SVG file or an HTML page; try: a name that ends in .svg or .html", name)
+		return nil, usage.Errorf("--chart %s: a chart is an SVG file or an HTML page; try: a name that ends in .svg or .html", name)
 	}
 	file, err := kit.Replaceable(name)
 	if err != nil {

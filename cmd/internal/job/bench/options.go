@@ -17,6 +17,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/bench/measure"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -60,7 +61,7 @@ func (o *Flags) Add(f *pflag.FlagSet, def measure.Plan) {
 	f.StringVar(&o.chart, "chart", "", "draw the results in this file, .svg or .html; with --all a curve")
 }
 
-// Table makes one end's Table. The error is a UsageError if the flags contradict each other.
+// Table makes one end's Table. The error is a usage.Error if the flags contradict each other.
 func (o *Flags) Table(s *kit.Session, def measure.Plan, client bool) (Table, error) {
 	t := Table{Tracer: kit.Tracer{Logger: s.Logger}, Unit: unitOf(o.gbits)}
 	var err error
@@ -89,17 +90,17 @@ func (o *Flags) plan(p measure.Plan, client bool) (measure.Plan, error) {
 	p.CQMod, p.PostList, p.Inline = o.cqMod, o.postList, o.inline
 	p.All, p.Both, p.Events = o.all, o.both, o.events
 	if o.duration < 0 || o.duration > math.MaxInt32 || o.margin > math.MaxInt32 {
-		return p, kit.Usagef("%d seconds, with margins of %d, cannot be measured; try: --duration 5", o.duration, o.margin)
+		return p, usage.Errorf("%d seconds, with margins of %d, cannot be measured; try: --duration 5", o.duration, o.margin)
 	}
 	p.Duration, p.Margin = time.Duration(o.duration)*time.Second, time.Duration(o.margin)*time.Second
 	if o.margin < 0 {
 		p.Margin = measure.DefaultMargin(p.Duration)
 	}
 	if err := p.Settle(); err != nil {
-		return p, kit.Usagef("%w", err)
+		return p, usage.Errorf("%w", err)
 	}
 	if p.QPs > oob.MaxEndpoints {
-		return p, kit.Usagef("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
+		return p, usage.Errorf("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
 	}
 	return p, nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -125,17 +126,17 @@ func (o *options) plan() (plan, error) {
 	}
 	switch {
 	case !slices.Contains(ops, p.op):
-		return p, kit.Usagef("there is no --op %q; try: %s", p.op, strings.Join(ops, ", "))
+		return p, usage.Errorf("there is no --op %q; try: %s", p.op, strings.Join(ops, ", "))
 	case o.chunk < 1 || o.chunk > maxChunk:
-		return p, kit.Usagef("a chunk of %v bytes is not possible; try: --chunk from 1 to %v", o.chunk, kit.Size(maxChunk))
+		return p, usage.Errorf("a chunk of %v bytes is not possible; try: --chunk from 1 to %v", o.chunk, kit.Size(maxChunk))
 	case o.chunk > o.size:
-		return p, kit.Usagef("a chunk of %v bytes is larger than all of the data, %v; try: --chunk %v, or a larger --size", o.chunk, o.size, o.size)
+		return p, usage.Errorf("a chunk of %v bytes is larger than all of the data, %v; try: --chunk %v, or a larger --size", o.chunk, o.size, o.size)
 	case p.qps < 1 || p.qps > oob.MaxEndpoints:
-		return p, kit.Usagef("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
+		return p, usage.Errorf("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
 	case p.outstanding < 1 || p.outstanding > maxOutstanding:
-		return p, kit.Usagef("%d requests outstanding are not possible; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
+		return p, usage.Errorf("%d requests outstanding are not possible; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
 	case p.signalEvery < 1 || p.signalEvery > p.outstanding:
-		return p, kit.Usagef("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
+		return p, usage.Errorf("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
 			p.signalEvery, p.outstanding, p.outstanding)
 	}
 	return p, nil

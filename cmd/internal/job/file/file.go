@@ -34,6 +34,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/file/folder"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -159,7 +160,7 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 	var attempts *past
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
 		if !f.Changed("file") {
-			return nil, kit.Usagef("the job file needs --file: the file to send")
+			return nil, usage.Errorf("the job file needs --file: the file to send")
 		}
 		if s.Again && attempts == nil {
 			attempts = newPast()
@@ -170,7 +171,7 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 
 func newClient(session kit.Session, path, name string, chunk kit.Size, attempts *past) (kit.Endpoint, error) {
 	if chunk < sha256.Size || chunk > math.MaxInt32 {
-		return nil, kit.Usagef("chunks of %v bytes are not possible; try: --chunk 64K, at least %d", chunk, sha256.Size)
+		return nil, usage.Errorf("chunks of %v bytes are not possible; try: --chunk 64K, at least %d", chunk, sha256.Size)
 	}
 	s, err := openSource(path)
 	if err != nil {
@@ -181,7 +182,7 @@ func newClient(session kit.Session, path, name string, chunk kit.Size, attempts 
 	}
 	if err := folder.CheckName(name); err != nil {
 		kit.CloseAll(&err, s)
-		return nil, kit.Usagef("%w (rdma_client --name)", err)
+		return nil, usage.Errorf("%w (rdma_client --name)", err)
 	}
 	if err := attempts.check(s, chunk); err != nil {
 		kit.CloseAll(&err, s)

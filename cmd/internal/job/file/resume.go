@@ -33,6 +33,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/file/folder"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -71,7 +72,7 @@ func (p *past) check(s *source, chunk kit.Size) error {
 		return nil
 	}
 	if s.size()/int64(chunk) >= immReading-1 {
-		return kit.Usagef("--retry cannot count the chunks of so large a file; try: --chunk %v", 16*chunk)
+		return usage.Errorf("--retry cannot count the chunks of so large a file; try: --chunk %v", 16*chunk)
 	}
 	if p.began == nil {
 		p.began = &s.began

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/file/folder"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -55,7 +56,7 @@ func newServerSide(f *pflag.FlagSet) kit.Side {
 // Open opens the folder.
 func (side *serverSide) Open() (err error) {
 	if side.largest < 0 {
-		return kit.Usagef("a largest file of %d bytes is not possible; try: --max-file %v", int64(side.largest), DefaultLargest)
+		return usage.Errorf("a largest file of %d bytes is not possible; try: --max-file %v", int64(side.largest), DefaultLargest)
 	}
 	if side.dir == "" {
 		return nil

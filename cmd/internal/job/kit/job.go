@@ -5,7 +5,6 @@ package kit
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -69,7 +68,7 @@ type Peer struct {
 
 // Side is one side of a job, client or server, for as long as the command runs.
 type Side interface {
-	// NewEndpoint makes the Endpoint of one session. A wrong flag is a UsageError.
+	// NewEndpoint makes the Endpoint of one session. A wrong flag is a usage.Error.
 	NewEndpoint(Session) (Endpoint, error)
 }
 
@@ -132,15 +131,6 @@ type Budgeter interface {
 type Succeeder interface {
 	Succeeded() bool
 }
-
-// UsageError reports choices that fail with any device and any peer.
-type UsageError struct{ error }
-
-// Unwrap returns the wrapped error.
-func (e UsageError) Unwrap() error { return e.error }
-
-// Usagef makes a UsageError.
-func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
 // CloseAll closes what a run opened. It keeps the first error, which is the error of the run
 // itself if the run failed, because later errors mostly follow from the first.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -44,7 +45,7 @@ func TestLost(t *testing.T) {
 		{peer(stepLost), true},
 		{peer(stepStopped), true},
 		{context.Canceled, false},
-		{UsageError{errors.New("x")}, false},
+		{usage.Errorf("x"), false},
 	} {
 		if got := Lost(fmt.Errorf("around: %w", test.err)); got != test.lost {
 			t.Errorf("%T %v: %v", test.err, test.err, got)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/rnet"
 )
@@ -33,7 +34,7 @@ func AskedNetConn(s Session) (NetConn, error) {
 // CheckRing refuses a ring that rnet refuses.
 func CheckRing(ring Size) error {
 	if ring < 64<<10 || ring > 16<<20 || ring&(ring-1) != 0 {
-		return Usagef("a ring of %v bytes is not possible; try: --ring 64K, 128K, … or 16M", ring)
+		return usage.Errorf("a ring of %v bytes is not possible; try: --ring 64K, 128K, … or 16M", ring)
 	}
 	return nil
 }

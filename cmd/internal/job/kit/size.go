@@ -10,6 +10,8 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/docker/go-units"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 // Size is a number of bytes that a flag takes as 4096, 64K, 1M, 10G or 1T; the
@@ -45,7 +47,7 @@ func (s *Size) Set(text string) error {
 // Addressable refuses more bytes than a slice can have on systems whose int has 32 bits.
 func (s Size) Addressable(flag string) error {
 	if s > math.MaxInt {
-		return Usagef("a 32-bit program cannot have %v bytes; try: %s 1G", s, flag)
+		return usage.Errorf("a 32-bit program cannot have %v bytes; try: %s 1G", s, flag)
 	}
 	return nil
 }

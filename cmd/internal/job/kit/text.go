@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 )
 
 // Text holds the values of --text and --size.
@@ -34,7 +36,7 @@ func (t *Text) Check(room string) error {
 		return err
 	}
 	if Size(len(t.Text)) > t.Size {
-		return Usagef("the text has %d bytes, %s %d; try: a shorter one, or --size %d", len(t.Text), room, t.Size, len(t.Text))
+		return usage.Errorf("the text has %d bytes, %s %d; try: a shorter one, or --size %d", len(t.Text), room, t.Size, len(t.Text))
 	}
 	return nil
 }
@@ -42,7 +44,7 @@ func (t *Text) Check(room string) error {
 // CheckBuffer refuses a buffer of 0 bytes, and a buffer that is too large for a slice.
 func CheckBuffer(size Size) error {
 	if size < 1 {
-		return Usagef("a buffer of %d bytes is not possible; try: --size 1 or more", int64(size))
+		return usage.Errorf("a buffer of %d bytes is not possible; try: --size 1 or more", int64(size))
 	}
 	return size.Addressable("--size")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -42,7 +43,7 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 	f.Var(&ring, "ring", "bytes of each ring: a power of two from 64K to 16M")
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
 		if *text == "" || *count < 0 {
-			return nil, kit.Usagef("an echo needs a text, and not a negative number of round trips; try: --text hello --count 1000")
+			return nil, usage.Errorf("an echo needs a text, and not a negative number of round trips; try: --text hello --count 1000")
 		}
 		return &client{kit.NetConn{Ring: ring}, s.Logger, *text, *count}, kit.CheckRing(ring)
 	})

@@ -28,6 +28,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -47,7 +48,7 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 	f.Var(&ring, "ring", "bytes of each ring: a power of two from 64K to 16M")
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
 		if size < 1 || chunk < 1 || chunk > 16<<20 {
-			return nil, kit.Usagef("writes of %v bytes cannot carry %v bytes; try: --size 256M --chunk 64K (at most 16M)", chunk, size)
+			return nil, usage.Errorf("writes of %v bytes cannot carry %v bytes; try: --size 256M --chunk 64K (at most 16M)", chunk, size)
 		}
 		e := &client{kit.NetConn{Ring: ring}, s.Logger, kit.Chunked{Total: int64(size), Chunk: int(chunk)}, s.Progress}
 		return e, kit.CheckRing(ring)

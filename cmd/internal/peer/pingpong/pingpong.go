@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -111,13 +112,13 @@ type plan struct {
 func (p *plan) check() error {
 	switch {
 	case p.size < 1:
-		return kit.Usagef("a message of %d bytes is not possible; try: --size 1 or more", p.size)
+		return usage.Errorf("a message of %d bytes is not possible; try: --size 1 or more", p.size)
 	case p.iters < 1:
-		return kit.Usagef("%d messages cannot be sent; try: --iters 1 or more", p.iters)
+		return usage.Errorf("%d messages cannot be sent; try: --iters 1 or more", p.iters)
 	case p.qps < 1 || p.qps > maxQPs:
-		return kit.Usagef("%s cannot have %d queue pairs; try: --qps from 1 to %d", p.program, p.qps, maxQPs)
+		return usage.Errorf("%s cannot have %d queue pairs; try: --qps from 1 to %d", p.program, p.qps, maxQPs)
 	case p.rxDepth < p.qps:
-		return kit.Usagef("%d receives are too few for %d queue pairs; try: --rx-depth %d or more", p.rxDepth, p.qps, p.qps)
+		return usage.Errorf("%d receives are too few for %d queue pairs; try: --rx-depth %d or more", p.rxDepth, p.qps, p.qps)
 	}
 	return nil
 }

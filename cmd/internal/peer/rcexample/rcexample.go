@@ -21,6 +21,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -74,14 +75,14 @@ func newSide(f *pflag.FlagSet, text string, server bool) kit.Side {
 func newEndpoint(s *kit.Session, flags *kit.Text, server bool) (kit.Endpoint, error) {
 	text, size := flags.Text, int(flags.Size)
 	if s.MTU != 0 && s.MTU != pathMTU {
-		return nil, kit.Usagef("RDMA_RC_example has a path MTU of %d and does not exchange it, so packets of %d would be lost; try: without --mtu", pathMTU, s.MTU)
+		return nil, usage.Errorf("RDMA_RC_example has a path MTU of %d and does not exchange it, so packets of %d would be lost; try: without --mtu", pathMTU, s.MTU)
 	}
 	if err := kit.CheckBuffer(flags.Size); err != nil {
 		return nil, err
 	}
 	if server && len(text) >= size {
 		if flags.Chosen() {
-			return nil, kit.Usagef("the message has %d bytes with its NUL, but the peer's receive has only %v; try: a shorter message, or --size %d if the peer's MSG_SIZE is that", len(text)+1, flags.Size, len(text)+1)
+			return nil, usage.Errorf("the message has %d bytes with its NUL, but the peer's receive has only %v; try: a shorter message, or --size %d if the peer's MSG_SIZE is that", len(text)+1, flags.Size, len(text)+1)
 		}
 		text = kit.Cut(text, size-1)
 	}

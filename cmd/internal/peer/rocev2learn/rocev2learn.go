@@ -22,6 +22,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer"
+	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -63,7 +64,7 @@ func newSide(f *pflag.FlagSet, text string, server bool) kit.Side {
 	}
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
 		if qps < 0 || qps > maxQueuePairs || qps == 0 && f.Changed("qps") {
-			return nil, kit.Usagef("a rocev2-learn program cannot have %d queue pairs; try: --qps 1 to %d", qps, maxQueuePairs)
+			return nil, usage.Errorf("a rocev2-learn program cannot have %d queue pairs; try: --qps 1 to %d", qps, maxQueuePairs)
 		}
 		e, err := newEndpoint(&s, &flags)
 		e.server, e.qps, e.later = server, max(qps, 1), qps > 0
@@ -80,7 +81,7 @@ func newEndpoint(s *kit.Session, flags *kit.Text) (*endpoint, error) {
 		e.text = kit.Cut(e.text, e.size-1)
 	}
 	if len(e.text) >= e.size {
-		return e, kit.Usagef("the message has %d bytes with its NUL, but the buffers have %v; try: a shorter message, or --size %d", len(e.text)+1, flags.Size, len(e.text)+1)
+		return e, usage.Errorf("the message has %d bytes with its NUL, but the buffers have %v; try: a shorter message, or --size %d", len(e.text)+1, flags.Size, len(e.text)+1)
 	}
 	return e, nil
 }

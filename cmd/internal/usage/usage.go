@@ -1,0 +1,14 @@
+// Package usage has the errors of a command line: choices that fail with any device and any peer. Programs end with status 2
+// after one.
+package usage
+
+import "fmt"
+
+// Error is such an error.
+type Error struct{ error }
+
+// Unwrap returns the wrapped error.
+func (e Error) Unwrap() error { return e.error }
+
+// Errorf makes an Error.
+func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
