@@ -179,10 +179,15 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		return stepError(opSending, step, err)
 	}
 	began := time.Now()
-	err := c.ctx.Err()
-	if err == nil {
-		watched, cancel := c.Watch(ctx)
+	err, watched := c.ctx.Err(), ctx
+	if t == TypeHello {
+		err = nil // a foreign peer learns from it with whom it speaks, also if its first bytes were faster
+	} else if err == nil {
+		var cancel context.CancelFunc
+		watched, cancel = c.Watch(ctx)
 		defer cancel()
+	}
+	if err == nil {
 		err = c.write(watched, frame)
 		if err == nil {
 			c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})

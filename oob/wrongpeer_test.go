@@ -2,6 +2,8 @@ package oob
 
 import (
 	"bytes"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -64,6 +66,36 @@ func TestForeignPeerResets(t *testing.T) {
 	_, err := c.Hello(t.Context(), Hello{Role: RoleServer})
 	if !errors.Is(err, ErrForeignPeer) || !strings.Contains(err.Error(), "answered like RDMA_RC_example") {
 		t.Error(err)
+	}
+}
+
+// TestForeignPeerGetsTheHello lets the peer's first bytes come before the hello is sent. The peer still gets it: a client that
+// begins with TLS so finds out that this end does not.
+func TestForeignPeerGetsTheHello(t *testing.T) {
+	here, peer := net.Pipe()
+	defer peer.Close()
+	c := NewConn(here, Options{})
+	defer c.Close()
+	if err := c.claim(carriesMessages); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := peer.Write(bytes.Repeat([]byte{0x16, 3, 1}, quoteSize)[:quoteSize]); err != nil {
+		t.Fatal(err)
+	}
+	<-c.ctx.Done()
+	got := make([]byte, len(magic))
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(peer, got)
+		read <- err
+		io.Copy(io.Discard, peer)
+	}()
+	if _, err := c.Hello(t.Context(), Hello{Role: RoleServer}); !errors.Is(err, ErrForeignPeer) {
+		t.Error(err)
+	}
+	c.Close()
+	if err := <-read; err != nil || string(got) != magic {
+		t.Errorf("the peer got %q: %v", got, err)
 	}
 }
 
