@@ -77,7 +77,7 @@ func drainTask() examPart {
 	return task("drain", subjectStates, script(connected(nil, nil), recv("server", 1, 0, 64), send(1, 16)),
 		script(move("client", theQP, "SQD", nil), run, move("client", theQP, "SQD", values{"TIMEOUT": 18}), move("client", theQP, "RTS", nil), poll("client")),
 		Goal{"timeout", func(g *glance) bool {
-			return slices.ContainsFunc(g.qps(client), func(o *object) bool {
+			return !g.wasReset(client) && slices.ContainsFunc(g.qps(client), func(o *object) bool {
 				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
 				return in.Attr.Timeout == 18 && in.Attr.State == qpstate.RTS
 			})
@@ -92,7 +92,7 @@ func rnrTask() examPart {
 		script(send(1, 16), send(2, 16), step, step, step, recv("server", 2, 64, 64), run, poll("client")),
 		Goal{"nak", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" }) }},
 		Goal{"sent", func(g *glance) bool {
-			return g.s.goals[0].Met >= 0 && sent(g) && !slices.ContainsFunc(g.qps(client), func(o *object) bool {
+			return g.s.goals[0].Met >= 0 && !g.wasReset(client) && sent(g) && !slices.ContainsFunc(g.qps(client), func(o *object) bool {
 				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
 				return len(in.Sends) > 0
 			})
