@@ -88,7 +88,9 @@ func beginning() []Lesson {
 			Goals: []Goal{
 				{"rts", func(g *glance) bool { return g.state(client, 0, qpstate.RTS) }},
 				{"sent", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) && g.holds(server, hello) }},
-				{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) && g.holds(server, hello) }},
+				{"received", func(g *glance) bool {
+					return g.holds(server, hello) && g.polled(server, "SUCCESS", func(c *Completion) bool { return c.Opcode == "RECV" && int(c.ByteLen) == len(hello) })
+				}},
 			},
 			Answers: 3, Right: 1,
 			Solution: script(toRTS("client"), send(1, 13), run, poll("client"), poll("server")),

@@ -74,6 +74,7 @@ func TestGoals(t *testing.T) {
 		{"ecn", "ack", script(marked(2, 3), run)},
 		{"send", "sent", script(toRTS("client"), post(WR{ID: 1, Opcode: "SEND", SGL: sge(64, 13)}), run, poll("client"))},
 		{"send", "received", script(toRTS("client"), send(1, 5), run, poll("server"))},
+		{"send", "received", script(toRTS("client"), send(1, 16), run, poll("server"))},
 		{"rdma", "write", script(post(onRegion(1, "RDMA_WRITE", 0, 16)), run, poll("client"))},
 		{"rdma", "read", script(post(onRegion(1, "RDMA_WRITE", 0, 21)), run, poll("client"), read(0), run, poll("client"))},
 		{"atomics", "add", script(post(atomic(1, "ATOMIC_FETCH_AND_ADD", 0, 1, 0)), run, poll("client"))},
