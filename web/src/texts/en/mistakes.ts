@@ -97,7 +97,7 @@ export const mistakes = {
   "mistake.unsignaled-overflow.remedy": "Signal at least every N/2-th request, and poll its completion before you post more. Count the requests that are posted and not known to be done.",
   "mistake.no-read-resources.title": "a READ to a server whose MAX_DEST_RD_ATOMIC is 0",
   "mistake.no-read-resources.setting": "The server's queue pair went to RTR with MAX_DEST_RD_ATOMIC 0, the value that memset leaves. The region and the queue pair permit READ. The client READs 64 bytes.",
-  "mistake.no-read-resources.question": "Access flags, rkey and address are right. Why does the READ fail, while WRITEs succeed?",
+  "mistake.no-read-resources.question": "Access flags, rkey and address are right. Why does the READ fail, while a WRITE would succeed?",
   "mistake.no-read-resources.why": "A server must remember each READ and atomic that it is answering. MAX_DEST_RD_ATOMIC is the number that it can serve at a time; 0 means that it serves none. The server's device refuses the READ as an invalid request. WRITEs and SENDs need no such place.",
   "mistake.no-read-resources.remedy": "Set MAX_DEST_RD_ATOMIC to at least 1 at the end that is read, and MAX_QP_RD_ATOMIC at the end that reads. Both are limited by ibv_query_device.",
   "mistakes.group.5": "The end of a connection",

@@ -97,7 +97,7 @@ export const mistakes = {
   "mistake.unsignaled-overflow.remedy": "至少每 N/2 个请求带一个 signaled 标志，并在继续投递之前轮询到它的完成项。对已投递而尚不知道是否做完的请求计数。",
   "mistake.no-read-resources.title": "向 MAX_DEST_RD_ATOMIC 为 0 的服务端 READ",
   "mistake.no-read-resources.setting": "服务端的队列对转换到 RTR 时，MAX_DEST_RD_ATOMIC 是 0，也就是 memset 留下的值。内存区域和队列对都允许 READ。客户端用 READ 读 64 字节。",
-  "mistake.no-read-resources.question": "访问权限、rkey 和地址都对。为什么 WRITE 成功，READ 却失败？",
+  "mistake.no-read-resources.question": "访问权限、rkey 和地址都对。为什么 READ 失败，而 WRITE 却会成功？",
   "mistake.no-read-resources.why": "服务端必须记住它正在应答的每个 READ 和原子操作。MAX_DEST_RD_ATOMIC 是它能同时处理的个数，0 表示一个也不处理。服务端的设备把 READ 当作无效请求拒绝。WRITE 和 SEND 不需要这样的位置。",
   "mistake.no-read-resources.remedy": "在被读的一端，把 MAX_DEST_RD_ATOMIC 至少设为 1；在读的一端，把 MAX_QP_RD_ATOMIC 至少设为 1。两者的上限由 ibv_query_device 给出。",
   "mistakes.group.5": "连接的结束",
