@@ -84,16 +84,19 @@ export function Predict({ state }: { state: State }) {
   const [guess, setGuess] = useState('');
   const [verdict, setVerdict] = useState<{ request: Request; guess: string; outcome: Outcome } | null>(null);
   const box = useRef<HTMLElement>(null);
+  const fresh = state.actions.length <= state.tables.lessons.find((l) => l.id === state.setup.lesson)!.start.length;
 
   useEffect(() => {
     if (state.cursor < state.actions.length) return; // the past
     let open = asked;
+    let judged = false;
     if (open) {
       const outcome = outcomeOf(state, open);
       if (outcome === null) return;
       if (outcome) {
         settled.add(open.key);
         if (guess) setVerdict({ request: open, guess, outcome });
+        judged = Boolean(guess);
         if (guess && open.options.includes(outcome.status)) {
           const { right, all } = predictions();
           keep('predictions', { right: right + (guess === outcome.status ? 1 : 0), all: all + 1 });
@@ -103,10 +106,11 @@ export function Predict({ state }: { state: State }) {
     open = on && state.future.length === 0 ? nextRequest(state) : null; // a solution asks nothing
     setAsked(open);
     setGuess('');
-    if (state.actions.length === 0) setVerdict(null);
+    if (!judged && (open?.key !== asked?.key || fresh)) setVerdict(null); // another question, or a new start
   }, [state.moment, on]);
   useEffect(() => { if (asked || verdict) box.current?.scrollIntoView({ block: 'nearest' }); }, [asked?.key, verdict]);
 
+  const posts = asked || verdict || state.moment.snapshot.hosts.some((h) => h.objects.some((o) => o.qp && ['RTS', 'SQD', 'SQE', 'ERR'].includes(o.qp.state)));
   const choose = (status: string) => {
     setGuess(status);
     setVerdict(null);
@@ -131,7 +135,7 @@ export function Predict({ state }: { state: State }) {
           <p class="small muted">{t(guess ? 'ui.predict.run' : 'ui.predict.skip')}</p>
         </div>
       )}
-      <label class="inline-check small"><input type="checkbox" data-test="predict.on" checked={on} onChange={(event) => toggle(event.currentTarget.checked)} /> {t('ui.predict.on')}</label>
+      {posts && <label class="inline-check small"><input type="checkbox" data-test="predict.on" checked={on} onChange={(event) => toggle(event.currentTarget.checked)} /> {t('ui.predict.on')}</label>}
     </section>
   );
 }
