@@ -66,12 +66,13 @@ test('an examination with three mistakes, and its result', async (t) => {
 
   const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'exam.save')]);
   const text = readFileSync(await file.path(), 'utf8');
-  assert.match(text, /17 of 20[^]*4 of 4 {2}States[^]* 1 \+ A packet[^]* 3 - Which PSN[^]*three packets/);
+  assert.match(text, /17 of 20[^]*4 of 4 {2}States[^]* 1 right: A packet[^]* 3 WRONG: Which PSN[^]*You chose: 0x101[^]*Right is: 0x103[^]*three packets/);
 
   await page.goto(page.url().split('#')[0]);
   await page.reload();
   await press(page, 'tab.exam');
   assert.match(await at(page, 'exam.sum').innerText(), /17 of 20/); // kept
+  await press(page, 'exam.again'); // asks
   await press(page, 'exam.again');
   await press(page, 'exam.start');
   await page.waitForSelector('[data-part="exam-init"]');

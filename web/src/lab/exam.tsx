@@ -66,7 +66,7 @@ export function ExamPane({ state }: { state: State }) {
     return (
       <article class="lesson exam-page" data-test="exam.begin">
         <h2>{t('ui.exam')}</h2>
-        <Prose text={t('ui.exam.intro', { n: parts.length, tasks: parts.filter((p) => p.goals.length > 0).length })} />
+        <Prose text={t('ui.exam.intro', { n: parts.length, questions: parts.filter((p) => p.answers > 0).length, tasks: parts.filter((p) => p.goals.length > 0).length })} />
         <button type="button" class="primary next" data-test="exam.start" onClick={once(begin)}>{t('ui.exam.begin')}</button>
       </article>
     );
@@ -136,15 +136,16 @@ function Choice({ exam, part }: { exam: Exam; part: Part }) {
   );
 }
 
-// A task: the engine checks the goals. One that was reached stays reached, also if the task begins again.
+// A task: the engine checks the goals. It is solved if all are reached in one attempt, and then stays solved.
 function Task({ exam, part, state }: { exam: Exam; part: Part; state: State }) {
   const text = (key: string) => find(`${part.id}.${key}`);
   const own = state.setup.lesson === part.id;
   const reached = own ? state.moment.snapshot.goals.filter((g) => g.met >= 0).map((g) => g.key) : [];
-  const met = [...new Set([...(exam.met[part.id] ?? []), ...reached])];
+  const saved = exam.met[part.id] ?? [];
+  const met = own && saved.length < part.goals.length ? reached : saved;
   const solved = met.length === part.goals.length;
   useEffect(() => {
-    if (met.length > (exam.met[part.id] ?? []).length) save({ ...exam, met: { ...exam.met, [part.id]: met } });
+    if (met.length !== saved.length) save({ ...exam, met: { ...exam.met, [part.id]: met } });
     if (solved && reached.length > 0) change({ message: t('ui.exam.reached') }); // a narrow window may show another pane
   }, [met.length]);
   const restart = () => attempt(() => open(JSON.stringify({ lesson: part.id })));

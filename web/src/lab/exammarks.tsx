@@ -1,4 +1,5 @@
 // The result of the examination: the marks per subject, what was wrong and why, and the result to keep.
+import { useEffect, useState } from 'preact/hooks';
 import type { Tables } from '../api';
 import { Prose, inline } from '../common/prose';
 import { find, language, t } from '../texts';
@@ -26,10 +27,9 @@ export function marksOf(exam: Exam, tables: Tables): Marks {
   return { sum: count(tables.exam), all: tables.exam.length, subjects };
 }
 
-/** Prints the result, with all explanations open. */
-function onPaper() {
+// On paper all explanations are open.
+function unfold() {
   for (const part of document.querySelectorAll<HTMLDetailsElement>('.wrong-parts details')) part.open = true;
-  print();
 }
 
 const day = (iso: string) => new Date(iso).toLocaleDateString(language(), { dateStyle: 'long' });
@@ -38,10 +38,17 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
   const { tables } = state;
   const marks = marksOf(exam, tables);
   const wrong = tables.exam.filter((part) => !isRight(exam, part));
+  const right = tables.exam.filter((part) => isRight(exam, part));
+  const [sure, setSure] = useState(false);
+  useEffect(() => {
+    addEventListener('beforeprint', unfold);
+    return () => removeEventListener('beforeprint', unfold);
+  }, []);
   return (
     <article class="lesson exam-page exam-result" data-test="exam.result" aria-labelledby="guide-title">
       <h2 id="guide-title">{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
+      <p class="on-paper">{t('ui.exam.name')} ______________________</p>
       <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}</p>
       <table class="marks">
         <caption class="hidden">{t('ui.exam.marks')}</caption>
@@ -57,12 +64,20 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
       </table>
       <div class="guide-tools no-print">
         <button type="button" data-test="exam.save" onClick={() => download('rdma-exam.txt', resultText(exam, tables))}>{t('ui.download')}</button>
-        <button type="button" data-test="exam.print" onClick={onPaper}>{t('ui.poster.print')}</button>
-        <button type="button" data-test="exam.again" onClick={once(onAgain)}>{t('ui.exam.again')}</button>
+        <button type="button" data-test="exam.print" onClick={() => print()}>{t('ui.poster.print')}</button>
+        <button type="button" data-test="exam.again" onClick={once(() => (sure ? onAgain() : setSure(true)))}>{t(sure ? 'ui.exam.again.sure' : 'ui.exam.again')}</button>
       </div>
       {wrong.length === 0 ? <p class="good">{t('ui.exam.perfect')}</p> : <h3>{t('ui.exam.wrong')}</h3>}
       <ol class="wrong-parts">
         {wrong.map((part) => <li key={part.id} data-test={`exam.wrong.${part.id}`}><Wrong exam={exam} part={part} number={tables.exam.indexOf(part) + 1} /></li>)}
+      </ol>
+      {right.length > 0 && <h3>{t('ui.exam.rightly')}</h3>}
+      <ol class="wrong-parts">
+        {right.map((part) => (
+          <li key={part.id}>
+            <details><summary>{tables.exam.indexOf(part) + 1}. {find(`${part.id}.title`)}</summary><Prose text={find(`${part.id}.ask`)} /><Prose text={find(`${part.id}.why`)} /></details>
+          </li>
+        ))}
       </ol>
     </article>
   );
@@ -93,16 +108,26 @@ function Wrong({ exam, part, number }: { exam: Exam; part: Part; number: number 
   );
 }
 
+// What was asked, what the learner chose or missed, and what is right, a line each.
+function whatWasWrong(exam: Exam, part: Part): string[] {
+  const text = (key: string) => find(`${part.id}.${key}`);
+  const chosen = exam.answers[part.id];
+  const met = exam.met[part.id] ?? [];
+  if (part.answers === 0) return [text('ask'), ...part.goals.filter((key) => !met.includes(key)).map((key) => `${t('ui.exam.missed')} ${text(`goal.${key}`)}`)];
+  return [text('ask'), chosen ? `${t('ui.exam.chosen')} ${text(`answer.${chosen}`)}` : t('ui.exam.open'), `${t('ui.exam.right')} ${text(`answer.${part.right}`)}`];
+}
+
 /** The result as a text file. */
 export function resultText(exam: Exam, tables: Tables): string {
   const marks = marksOf(exam, tables);
-  const lines = [`${t('ui.title')}: ${t('ui.exam.result')}`, day(exam.ended), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
+  const lines = [`${t('ui.title')}: ${t('ui.exam.result')}`, day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
   for (const { subject, n, all } of marks.subjects) lines.push(`${t('ui.exam.mark', { n, all })}  ${find(`ui.exam.subject.${subject}`)}`);
   lines.push('');
   tables.exam.forEach((part, i) => {
     const right = isRight(exam, part);
-    lines.push(`${String(i + 1).padStart(2)} ${right ? '+' : '-'} ${find(`${part.id}.title`)}`);
-    if (!right) lines.push(`     ${find(`${part.id}.why`)}`);
+    const text = (key: string) => find(`${part.id}.${key}`);
+    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : 'ui.exam.done.wrong')} ${text('title')}`);
+    if (!right) lines.push(...whatWasWrong(exam, part).map((line) => `     ${line}`), `     ${text('why')}`);
   });
   return lines.join('\n').replaceAll('`', '') + '\n';
 }

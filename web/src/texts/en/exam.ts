@@ -29,7 +29,7 @@ export const exam = {
 
   // 4
   "exam-rnr.title": "Receiver not ready",
-  "exam-rnr.ask": "The server has one receive posted. Make its device answer RNR NAK, and then let every request of the client succeed.",
+  "exam-rnr.ask": "The server has one receive posted. Make its device answer RNR NAK, and then let every request of the client succeed, without RESET.",
   "exam-rnr.goal.nak": "The server's device answers RNR NAK.",
   "exam-rnr.goal.sent": "After that, the success of a SEND is polled at the client, and no request is left in its send queue.",
   "exam-rnr.why": "Two SENDs and one receive: the second SEND finds none. RNR_RETRY is 7 here, which means without end, so the client's device sends again until the server posts another receive.",
@@ -136,7 +136,7 @@ export const exam = {
   "exam-overrun.title": "A CQ that is too short",
   "exam-overrun.ask": "A CQ has a depth of 4. Six signaled requests complete, and nobody has polled. What happens?",
   "exam-overrun.answer.1": "The device keeps two completions back until the program polls.",
-  "exam-overrun.answer.2": "The CQ overruns: it is broken, and its queue pairs go to ERR.",
+  "exam-overrun.answer.2": "The CQ overruns: a completion is lost, and its queue pair goes to ERR.",
   "exam-overrun.answer.3": "The two oldest completions are replaced.",
   "exam-overrun.wrong.1": "The device waits for no program. A completion that finds no place has nowhere to go.",
   "exam-overrun.wrong.3": "A program must learn of every completion in order. To replace some silently would free no buffer and hide errors.",
@@ -157,7 +157,7 @@ export const exam = {
   "exam-retries.answer.3": "The rkey is wrong.",
   "exam-retries.wrong.2": "Then the server's device answers RNR NAK, and the request ends in RNR_RETRY_EXC_ERR, if it ends at all.",
   "exam-retries.wrong.3": "The server's device answers a wrong rkey with a NAK, and the request ends in REM_ACCESS_ERR.",
-  "exam-retries.why": "RETRY_EXC_ERR means that no answer came at all: a wrong GID or QPN, a peer that is not yet in RTR or already in ERR, or a network that loses everything.",
+  "exam-retries.why": "RETRY_EXC_ERR means that no acknowledgement came in all retries: a wrong GID or QPN, a peer that is not yet in RTR or already in ERR, or a network that loses everything.",
 
   // 20
   "exam-flush.title": "The buffers back",

@@ -29,7 +29,7 @@ export const exam = {
 
   // 4
   "exam-rnr.title": "接收方未就绪",
-  "exam-rnr.ask": "服务端投递了一个接收请求。让它的设备回答 RNR NAK，然后让客户端的每个请求都成功。",
+  "exam-rnr.ask": "服务端投递了一个接收请求。让它的设备回答 RNR NAK，然后不经过 RESET，让客户端的每个请求都成功。",
   "exam-rnr.goal.nak": "服务端的设备回答 RNR NAK。",
   "exam-rnr.goal.sent": "此后在客户端轮询到 SEND 成功，并且发送队列里没有剩下的请求。",
   "exam-rnr.why": "两个 SEND 和一个接收请求：第二个 SEND 找不到接收请求。这里 RNR_RETRY 是 7，表示没有限制，所以客户端的设备一直重发，直到服务端再投递一个接收请求。",
@@ -136,7 +136,7 @@ export const exam = {
   "exam-overrun.title": "太浅的 CQ",
   "exam-overrun.ask": "一个 CQ 的深度是 4。六个要产生完成项的请求完成了，没有人轮询。会发生什么？",
   "exam-overrun.answer.1": "设备留住两个完成项，直到程序轮询。",
-  "exam-overrun.answer.2": "CQ 溢出：它不能再用，它的队列对进入 ERR。",
+  "exam-overrun.answer.2": "CQ 溢出：有完成项丢失，对应的队列对进入 ERR。",
   "exam-overrun.answer.3": "最早的两个完成项被替换。",
   "exam-overrun.wrong.1": "设备不等程序。完成项没有位置就无处可放。",
   "exam-overrun.wrong.3": "程序要按顺序得知每个完成项。悄悄替换会让缓冲区收不回来，还会掩盖错误。",
@@ -157,7 +157,7 @@ export const exam = {
   "exam-retries.answer.3": "rkey 错误。",
   "exam-retries.wrong.2": "那样，服务端的设备回答 RNR NAK，请求以 RNR_RETRY_EXC_ERR 结束，如果会结束的话。",
   "exam-retries.wrong.3": "服务端的设备用 NAK 回答错误的 rkey，请求以 REM_ACCESS_ERR 结束。",
-  "exam-retries.why": "RETRY_EXC_ERR 表示完全没有应答：GID 或 QPN 错误，对端还没到 RTR 或者已经在 ERR，或者网络把一切都丢了。",
+  "exam-retries.why": "RETRY_EXC_ERR 表示所有重发都没有得到确认：GID 或 QPN 错误，对端还没到 RTR 或者已经在 ERR，或者网络把一切都丢了。",
 
   // 20
   "exam-flush.title": "收回缓冲区",
