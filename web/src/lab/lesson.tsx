@@ -65,7 +65,7 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
           {text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} onRight={() => setAnswered(true)} />}
           {answered && <LessonEnd state={state} id={id} goals={reached.current} />}
           {next && (
-            <button type="button" class="primary next" data-test="lesson.next" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: next.id }))))}>
+            <button type="button" class={answered ? 'primary next' : 'next'} data-test="lesson.next" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: next.id }))))}>
               {t('ui.lesson.next', { title: find(`lesson.${next.id}.title`) || next.id })}
             </button>
           )}

@@ -14,8 +14,6 @@ const title = (id: string) => find(`lesson.${id}.title`) || id;
 
 /** What the learner has done in a lesson, once its question is answered. */
 export function LessonEnd({ state, id, goals }: { state: State; id: string; goals: GoalState[] }) {
-  const { lessons } = state.tables;
-  const { start } = lessons.find((l) => l.id === id)!;
   const counts = predictions();
   return (
     <section class="end-page" data-test="lesson.end" aria-labelledby="end-title">
@@ -23,7 +21,7 @@ export function LessonEnd({ state, id, goals }: { state: State; id: string; goal
       <ol class="did">
         {goals.map((goal) => (
           <li key={goal.key}>
-            <Icon name="check" /> <span>{inline(find(`lesson.${id}.goal.${goal.key}`))} <button type="button" class="plain link small" data-test={`end.step.${goal.key}`} onClick={() => attempt(() => goTo(goal.met + 1))}>{t('ui.end.step', { n: goal.met - start.length + 1 })}</button></span>
+            <Icon name="check" /> <span>{inline(find(`lesson.${id}.goal.${goal.key}`))} <button type="button" class="plain link small" data-test={`end.step.${goal.key}`} onClick={() => attempt(() => goTo(goal.met + 1))}>{t('ui.end.step', { n: goal.met + 1 })}</button></span>
           </li>
         ))}
       </ol>

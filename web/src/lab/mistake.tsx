@@ -1,7 +1,7 @@
 // A mistake in the guide: its setting and question, and what both ends saw.
 import { useEffect } from 'preact/hooks';
 import { Prose } from '../common/prose';
-import { find, t } from '../texts';
+import { eventText, find, t } from '../texts';
 import { keep, kept } from './keep';
 import { CompletionRow } from './objects';
 import { attempt, once } from './playback';
@@ -47,7 +47,7 @@ export function Mistake({ state, name }: { state: State; name: string }) {
   );
 }
 
-// What both ends saw since the question: refused calls, completions, and the states at the end.
+// What both ends saw since the question: refused calls, completions, asynchronous events, and the states at the end.
 function Seen({ state, since }: { state: State; since: number }) {
   const results = state.results.map((result, i) => ({ result, host: state.actions[i]!.host })).slice(since);
   return (
@@ -57,13 +57,15 @@ function Seen({ state, since }: { state: State; since: number }) {
         const own = results.filter((r) => r.host === host.name);
         const refused = own.flatMap((r) => r.result?.refused ?? []);
         const completions = own.flatMap((r) => r.result?.completions ?? []);
+        const events = state.moment.events.filter((e) => e.event === 'async.event' && e.end === host.name && e.action >= since);
         return (
           <div class="seen-end" key={host.name} data-test={`seen.${host.name}`}>
             <h4><span class={`badge ${host.name}`}>{find(`ui.host.${host.name}`)}</span></h4>
             <ul>
               {refused.map((r) => <li class="small"><code>{r.op}</code> <strong class="bad">{r.errno}</strong> {refusalText(r)}</li>)}
               {completions.map((wc) => <CompletionRow wc={wc} />)}
-              {refused.length + completions.length === 0 && <li class="small muted">{t('ui.mistake.nothing')}</li>}
+              {events.map((e) => <li class="small">{eventText(e)}</li>)}
+              {refused.length + completions.length + events.length === 0 && <li class="small muted">{t('ui.mistake.nothing')}</li>}
               {host.objects.filter((o) => o.qp).map((o) => <li class="small mono">{o.name} · {o.qp!.state}</li>)}
             </ul>
           </div>

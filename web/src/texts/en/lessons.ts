@@ -5,7 +5,7 @@ export const lessons = {
   "lesson.objects.title": "What the objects are",
   "lesson.objects.intro": "An RDMA device moves data without asking the kernel. So the program sets up everything in advance, as objects that the device can check by itself.\n\nA protection domain (PD) holds what may be used together. A memory region (MR) is memory that the device may read or write. A completion queue (CQ) is where the device reports finished work. A queue pair (QP) has a send queue, a receive queue and a state.\n\nMake one of each on both hosts. Watch where each new object appears: MRs and queue pairs belong to a PD, and a CQ belongs to the device.",
   "lesson.objects.goal.pd": "Make a PD on both hosts.",
-  "lesson.objects.hint.pd": "The call is `ibv_alloc_pd`. A PD needs only the open device, so it comes first.",
+  "lesson.objects.hint.pd": "The call is `ibv_alloc_pd`. A PD needs only the open device. An MR and a queue pair need a PD.",
   "lesson.objects.goal.mr": "Register a memory region on both hosts.",
   "lesson.objects.hint.mr": "The call is `ibv_reg_mr`. It pins the memory, because the device uses physical addresses and the system must not move the pages. It returns two keys: the lkey for this host's requests, and the rkey for the peer's.",
   "lesson.objects.goal.cq": "Make a CQ on both hosts.",
@@ -13,14 +13,14 @@ export const lessons = {
   "lesson.objects.goal.qp": "Make a queue pair on both hosts.",
   "lesson.objects.hint.qp": "The call is `ibv_create_qp`. It names the type (RC), the PD, a CQ for sends and a CQ for receives. One CQ may serve as both. The new queue pair is in RESET.",
   "lesson.objects.goal.busy": "Try to close a PD that still has an MR or a queue pair.",
-  "lesson.objects.hint.busy": "Close the client's PD (`ibv_dealloc_pd`). The refusal is EBUSY and lists the living children. Objects close in the reverse order of their creation.",
+  "lesson.objects.hint.busy": "Close the client's PD (`ibv_dealloc_pd`). The refusal is EBUSY and counts the living children. Objects close in the reverse order of their creation.",
   "lesson.objects.question": "A queue pair is in one PD. The memory to send is registered in another PD. The lkey is right. What does the device do with the SEND?",
   "lesson.objects.answer.1": "It sends the bytes, because the lkey is valid and both PDs belong to one process.",
   "lesson.objects.answer.2": "It fails the SEND, because the queue pair and the region are in different PDs.",
   "lesson.objects.answer.3": "It first copies the bytes into the queue pair's PD, which takes longer.",
   "lesson.objects.wrong.1": "The lkey finds the region, but a valid key is not enough. The device also compares the region's PD with the queue pair's, and one process may have many PDs.",
   "lesson.objects.wrong.3": "A device copies nothing between protection domains. It reads the memory that the request names, or refuses to.",
-  "lesson.objects.why": "At every access the device compares the PD of the queue pair with the PD of the region. They differ, so the SEND completes with LOC_PROT_ERR.\n\nThis check is the purpose of a PD. A server can give each client a PD of its own. Then no client reaches another client's memory, whatever keys it guesses. The device makes the check alone, so it costs no system call.",
+  "lesson.objects.why": "At every access the device compares the PD of the queue pair with the PD of the region. If they differ, as here, the SEND completes with LOC_PROT_ERR.\n\nThis check is the purpose of a PD. A server can give each client a PD of its own. Then no client reaches another client's memory, whatever keys it guesses. The device makes the check alone, so it costs no system call.",
 
   // 2
   "lesson.init.title": "RESET to INIT, and why receives are posted now",
@@ -58,7 +58,7 @@ export const lessons = {
 
   // 4
   "lesson.rtr.title": "RTR: every bit",
-  "lesson.rtr.intro": "RTR means ready to receive. The move from INIT to RTR gives the queue pair its peer: the way there (AV), the peer's queue pair (DEST_QPN), its first packet number (RQ_PSN), and the packet size (PATH_MTU). It also says how this end serves the peer: how many READs and atomics at a time (MAX_DEST_RD_ATOMIC), and how long the peer has to wait when no receive is posted (MIN_RNR_TIMER).\n\n`ibv_modify_qp` takes a structure and a mask. The mask says which fields count. Every move has required bits and optional bits; all other bits are forbidden.\n\nBreak both rules once. Watch which bit the refusal names: a kernel returns only EINVAL. Then move both ends.",
+  "lesson.rtr.intro": "RTR means ready to receive. The move from INIT to RTR gives the queue pair its peer: the way there (AV), the peer's queue pair (DEST_QPN), its first packet number (RQ_PSN), and the packet size (PATH_MTU). It also says how this end serves the peer: how many READs and atomics at a time (MAX_DEST_RD_ATOMIC), and how long the peer has to wait when no receive is posted (MIN_RNR_TIMER).\n\n`ibv_modify_qp` takes a structure and a mask. The mask says which fields count. A move may require bits and permit others; all other bits are forbidden.\n\nBreak both rules once. Watch which bit the refusal names: a kernel returns only EINVAL. Then move both ends.",
   "lesson.rtr.goal.missing": "Try a move to RTR that lacks a required bit.",
   "lesson.rtr.hint.missing": "Press RTR in the client's ladder, and tick every bit under \"Required\" except MIN_RNR_TIMER. Its value is still in the structure, but without the bit the device does not read it.",
   "lesson.rtr.goal.illegal": "Try a move to RTR with a bit that this move forbids.",
@@ -77,7 +77,7 @@ export const lessons = {
 
   // 5
   "lesson.send.title": "RTS and the first SEND",
-  "lesson.send.intro": "RTS means ready to send. The move from RTR to RTS has what a sender needs. SQ_PSN is the number of its first packet. TIMEOUT is how long it waits for an acknowledgement, RETRY_CNT and RNR_RETRY are how often it sends again. MAX_QP_RD_ATOMIC is how many READs and atomics it may have in flight.\n\nA SEND takes bytes of this host's memory, and puts them into the oldest receive of the peer. Posting only queues the request. The request is complete when the acknowledgement has come back.\n\nThe server is in RTR, which suffices for receiving, and it has a receive posted. Move the client to RTS, post the SEND, and let the clock run. Watch the packet, its acknowledgement, and the server's memory. Then poll at both ends.",
+  "lesson.send.intro": "RTS means ready to send. The move from RTR to RTS sets what a sender needs. SQ_PSN is the number of its first packet. TIMEOUT is how long it waits for an acknowledgement, RETRY_CNT and RNR_RETRY are how often it sends again. MAX_QP_RD_ATOMIC is how many READs and atomics it may have in flight.\n\nA SEND takes bytes of this host's memory, and puts them into the oldest receive of the peer. Posting only queues the request. The request is complete when the acknowledgement has come back.\n\nThe server is in RTR, which suffices for receiving, and it has a receive posted. Move the client to RTS, post the SEND, and let the clock run. Watch the packet, its acknowledgement, and the server's memory. Then poll at both ends.",
   "lesson.send.goal.rts": "Move the client's queue pair to RTS.",
   "lesson.send.hint.rts": "RTR→RTS requires SQ_PSN, TIMEOUT, RETRY_CNT, RNR_RETRY and MAX_QP_RD_ATOMIC. SQ_PSN must be the number that the client told the server.",
   "lesson.send.goal.sent": "Send the text `hello, server`, and poll the completion of the SEND at the client.",
@@ -121,7 +121,7 @@ export const lessons = {
   "lesson.overrun.goal.lost": "Poll what is left in the CQ.",
   "lesson.overrun.hint.lost": "Poll `cq` at the client: four successes, and then nothing. The completion of the fifth WRITE never comes. So a program that waits for it without reading asynchronous events waits forever.",
   "lesson.overrun.goal.deep": "Make a CQ that is deep enough and a new queue pair that uses it, and let eight completions wait there.",
-  "lesson.overrun.hint.deep": "Close the client's `qp`, and make a CQ with another name. It needs an entry for each request of the new `qp`: the sum of send_wr and recv_wr. Make `qp` again with this CQ. Move the server's `qp` to RESET, then press \"Connect both\". Post eight WRITEs and run the clock, without a poll.",
+  "lesson.overrun.hint.deep": "Close the client's `qp`, and make a CQ with another name. It needs an entry for each request of the new `qp`: the sum of max_send_wr and max_recv_wr. Make `qp` again with this CQ. Move the server's `qp` to RESET, then press \"Connect both\". Post eight WRITEs and run the clock, without a poll.",
   "lesson.overrun.question": "One CQ serves 10 queue pairs. Each has a send queue of 16 and a receive queue of 32, and few sends are signaled. How many entries should the CQ have?",
   "lesson.overrun.answer.1": "48, because one queue pair completes at a time.",
   "lesson.overrun.answer.2": "480, one for each request that can be posted.",

@@ -21,7 +21,7 @@ export const ui = {
   'ui.pane.details': 'Details',
   'ui.host.client': 'Client',
   'ui.host.server': 'Server',
-  'ui.host.empty': 'Nothing here yet. A protection domain (PD) comes first.',
+  'ui.host.empty': 'Nothing here yet. Begin with a protection domain (PD): an MR and a queue pair need one.',
   'ui.pair': 'Make a connected pair on both hosts',
   'ui.make': 'Make an object',
   'ui.told': 'What the peer has told this host',
@@ -252,7 +252,7 @@ export const ui = {
   'ui.refused.try': 'Try:',
   'ui.refused.missing': 'The mask lacks {n} {n|bit that the move requires|bits that the move requires}.',
   'ui.refused.illegal': 'The mask has {n} {n|bit that the move forbids|bits that the move forbids}.',
-  'ui.refused.below': 'Each of them is marked below.',
+  'ui.refused.below': 'See the marks below.',
   'ui.refused.whole': 'The whole error',
 
   'ui.wire': 'Wire',

@@ -21,7 +21,7 @@ export const ui = {
   'ui.pane.details': '详情',
   'ui.host.client': '客户端',
   'ui.host.server': '服务端',
-  'ui.host.empty': '这里还什么都没有。首先要有保护域（PD）。',
+  'ui.host.empty': '这里还什么都没有。先建一个保护域（PD）：MR 和队列对都需要它。',
   'ui.pair': '在两台主机上建一对已连接的队列对',
   'ui.make': '新建对象',
   'ui.told': '对端告知本机的内容',
