@@ -4,7 +4,7 @@ package diagnosis
 
 var posts = []group{{"docs/errors.md#posting", []Entry{
 	in(Posting, "", enomem("ibv_post_send", "the queue is full of requests that are unsignaled or whose completions were not polled; or the request has too much inline data or too many SGEs",
-		"poll completions before posting more (the send queue is full: the place of an unsignaled request becomes free only when a later signaled request completes)")),
+		"poll completions before posting more (the send queue is full; most NICs free a place only when its completion or a later one is polled, so unsignaled requests alone need RESET there)")),
 	einval("ibv_post_send", "the device refuses the request for a reason of its own", "use an operation that the device's documentation lists: the state, the sizes and the request break no rule of verbs"),
 	in(Posting, "", enomem("ibv_post_recv", "the receive queue is full", "poll completions before posting more (the receive queue is full)")),
 	einval("ibv_post_recv", "the device refuses the request for a reason of its own", "read the device's documentation: the state, the sizes and the request break no rule of verbs"),

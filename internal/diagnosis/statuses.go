@@ -38,7 +38,7 @@ var statuses = []group{{"docs/errors.md#completions", []Entry{
 	status(10, "REM_ACCESS_ERR", "remote access error", "the peer refused the memory: rkey, address, length, the region's access flags or its protection domain (an lkey is not an rkey)",
 		"compare the request with the region that the peer prints"),
 	status(11, "REM_OP_ERR", "remote operation error", "the peer could not complete the request (rdma_rxe: its receive was too small)", "look at the peer's own completion, which says why"),
-	status(12, "RETRY_EXC_ERR", "transport retry counter exceeded", "no ACK came: the peer's program is gone, stopped or overloaded, its queue pair is not in RTR, QPN, GID or PSN is wrong, UDP port 4791 is filtered, or path_mtu does not fit the link",
+	status(12, "RETRY_EXC_ERR", "transport retry counter exceeded", "no ACK came: the peer's program is gone, stopped or overloaded, its queue pair is not yet in RTR or already in ERR, QPN, GID or PSN is wrong, UDP port 4791 is filtered, or path_mtu does not fit the link",
 		"look at the peer's output and load; compare the endpoints that both ends print; look at the firewall; capture udp port 4791"),
 	status(13, "RNR_RETRY_EXC_ERR", "RNR retry counter exceeded", "the peer had no receive posted", "post receives before RTR, and repost each one before the peer sends again"),
 	rare(14, "LOC_RDD_VIOL_ERR", "local RDD violation error", noRD, odd),

@@ -222,12 +222,12 @@ func shown(t *testing.T, f File) (all []string) {
 func TestFacts(t *testing.T) {
 	for language, facts := range map[string]struct{ wrong, right []string }{
 		"en": {
-			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS", "the one state in which receives are taken", "any → RESET or ERR"},
-			right: []string{"ERR takes receives, too", "up to four times TIMEOUT", "SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number"},
+			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS", "the one state in which receives are taken", "any → RESET or ERR", "run the clock, and there is room"},
+			right: []string{"ERR takes receives, too", "up to four times TIMEOUT", "SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number", "run the clock and poll"},
 		},
 		"zh": {
-			wrong: []string{"唯一能投递接收请求", "任意 → RESET 或 ERR", "队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS"},
-			right: []string{"ERR 也接受", "最多到 TIMEOUT 的四倍", "队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数"},
+			wrong: []string{"唯一能投递接收请求", "任意 → RESET 或 ERR", "队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS", "让时钟走，就有位置了", "完成，才让出位置", "接收请求，也没有收到 NAK", "不在 RTR", "标记错误的报文"},
+			right: []string{"ERR 也接受", "最多到 TIMEOUT 的四倍", "队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数", "让时钟走，再轮询", "客户端也没有收到 NAK", "还没到 RTR 或已在 ERR", "故意标错"},
 		},
 	} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "web", "src", "texts", language, "*.ts"))

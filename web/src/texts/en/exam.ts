@@ -95,7 +95,7 @@ export const exam = {
 
   // 12
   "exam-silent.title": "Nothing answers",
-  "exam-silent.ask": "The client's SEND has ended in RETRY_EXC_ERR. The server has a receive posted, and no NAK came. Find out why nothing answers, mend it, and deliver a message.",
+  "exam-silent.ask": "The client's SEND has ended in RETRY_EXC_ERR. The server has a receive posted, and the client got no NAK. Find out why nothing answers, mend it, and deliver a message.",
   "exam-silent.goal.sent": "The success of a SEND is polled at the client.",
   "exam-silent.why": "The server's device dropped the packets: it has no queue pair with the number in the client's DEST_QPN. Compare the attributes of the client's queue pair with what the peer has told. DEST_QPN is set at INIT→RTR only, so the client goes through RESET. The server has served nothing, and may stay as it is.",
 
@@ -147,7 +147,7 @@ export const exam = {
   "exam-full.ask": "The client's send queue has room for 8 requests. Fill it until a post is refused, and then post again with success.",
   "exam-full.goal.full": "A post at the client is refused with ENOMEM.",
   "exam-full.goal.again": "After that, a post at the client succeeds.",
-  "exam-full.why": "A request keeps its place until it is complete: run the clock, and there is room. Most devices want the completion polled too. A program counts its requests, and does not post until ENOMEM comes.",
+  "exam-full.why": "A place becomes free when the completion of its request, or of a later one, is polled: run the clock and poll. Most NICs count so too. A program counts its requests, and does not post until ENOMEM comes.",
 
   // 19
   "exam-retries.title": "What RETRY_EXC_ERR says",

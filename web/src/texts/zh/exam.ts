@@ -95,7 +95,7 @@ export const exam = {
 
   // 12
   "exam-silent.title": "没有应答",
-  "exam-silent.ask": "客户端的 SEND 以 RETRY_EXC_ERR 结束。服务端投递了接收请求，也没有收到 NAK。找出为什么没有应答，改正它，并送达一条消息。",
+  "exam-silent.ask": "客户端的 SEND 以 RETRY_EXC_ERR 结束。服务端已投递接收请求，客户端也没有收到 NAK。找出为什么没有应答，改正它，并送达一条消息。",
   "exam-silent.goal.sent": "在客户端轮询到 SEND 成功。",
   "exam-silent.why": "服务端的设备丢弃了报文：它没有客户端 DEST_QPN 里那个编号的队列对。把客户端队列对的属性和对端告知的内容比较一下。DEST_QPN 只能在 INIT→RTR 时设置，所以客户端要经过 RESET。服务端什么也没有处理过，可以保持不变。",
 
@@ -147,7 +147,7 @@ export const exam = {
   "exam-full.ask": "客户端的发送队列能放 8 个请求。把它填满，直到投递被拒绝，然后再成功投递一次。",
   "exam-full.goal.full": "客户端的一次投递以 ENOMEM 被拒绝。",
   "exam-full.goal.again": "此后客户端的一次投递成功。",
-  "exam-full.why": "请求在完成之前一直占着位置：让时钟走，就有位置了。多数设备还要求轮询过完成项。程序应当自己计数，而不是投递到 ENOMEM 为止。",
+  "exam-full.why": "轮询到一个请求的完成项，就释放它的位置，以及它前面的位置：让时钟走，再轮询。多数网卡也是这样。程序应当自己计数，而不是投递到 ENOMEM 为止。",
 
   // 19
   "exam-retries.title": "RETRY_EXC_ERR 说明什么",

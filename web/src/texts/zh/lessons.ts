@@ -430,7 +430,7 @@ export const lessons = {
   "lesson.ecn.hint.waits": "投递 49152 字节的 RDMA_WRITE，也就是 12 个报文。线路上只有窗口容得下的那几个。其余的在发送队列里等待，尽管队列对处于 RTS，也没有丢包。",
   "lesson.ecn.goal.grows": "让这个请求完成，并轮询到它。窗口又超过 4 个报文。",
   "lesson.ecn.hint.grows": "让时钟走，然后在客户端轮询。一整个窗口在没有标记的情况下得到确认，窗口大约增加一个报文。而一个 CNP 就可能让窗口立即减半。",
-  "lesson.ecn.goal.ack": "标记错误的报文：服务端的一个确认。看看哪一端收到 CNP。",
+  "lesson.ecn.goal.ack": "故意标错：给服务端的一个确认做标记。看看哪一端收到 CNP。",
   "lesson.ecn.hint.ack": "投递 4096 字节的 RDMA_WRITE，走一步。选中线路上的 ACK，给它做标记，让时钟走。这次是客户端发出 CNP，由服务端收到。客户端的窗口没有缩小，因为它自己的报文没有遇到拥塞。",
   "lesson.ecn.question": "交换机标记了从 A 到 B 的报文。谁发送 CNP，谁放慢？",
   "lesson.ecn.answer.1": "B 发给 A，A 放慢。",

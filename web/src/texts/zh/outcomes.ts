@@ -25,7 +25,7 @@ export const outcomes: Record<string, string> = {
   "compare the request with the region that the peer prints": "把请求与对端打印的区域作比较",
   "the peer could not complete the request (rdma_rxe: its receive was too small)": "对端无法完成请求（rdma_rxe：它的接收请求太小）",
   "look at the peer's own completion, which says why": "查看对端自己的完成项，它说明原因",
-  "no ACK came: the peer's program is gone, stopped or overloaded, its queue pair is not in RTR, QPN, GID or PSN is wrong, UDP port 4791 is filtered, or path_mtu does not fit the link": "没有收到 ACK：对端的程序已退出、停住或过载，它的队列对不在 RTR，QPN、GID 或 PSN 不对，UDP 端口 4791 被过滤，或者 path_mtu 不适合链路",
+  "no ACK came: the peer's program is gone, stopped or overloaded, its queue pair is not yet in RTR or already in ERR, QPN, GID or PSN is wrong, UDP port 4791 is filtered, or path_mtu does not fit the link": "没有收到 ACK：对端的程序已退出、停住或过载，它的队列对还没到 RTR 或已在 ERR，QPN、GID 或 PSN 不对，UDP 端口 4791 被过滤，或者 path_mtu 不适合链路",
   "look at the peer's output and load; compare the endpoints that both ends print; look at the firewall; capture udp port 4791": "查看对端的输出和负载；比较两端打印的端点；检查防火墙；捕获 udp port 4791 的报文",
   "the peer had no receive posted": "对端没有投递接收请求",
   "post receives before RTR, and repost each one before the peer sends again": "在 RTR 之前投递接收请求，并在对端再次发送之前重新投递每一个",
