@@ -51,14 +51,14 @@ export const exam = {
   "exam-rights.why": "READ 要两处都允许：内存区域的权限，以及服务端队列对的 ACCESS_FLAGS，这里缺少 REMOTE_READ。RTS→RTS 可以在连接工作时更改 ACCESS_FLAGS。READ 被拒绝之后两端都在 ERR，要经过 RESET 才能恢复。",
 
   // 7
-  "exam-signal.title": "不产生完成项的请求",
+  "exam-signal.title": "不带 SIGNALED 的请求",
   "exam-signal.ask": "程序向一个 RC 队列对投递四个 SEND，只有最后一个带 SIGNALED 标志。它轮询到一个完成项：SUCCESS。前三个怎么样了？",
   "exam-signal.answer.1": "它们也已完成，缓冲区可以再用。",
   "exam-signal.answer.2": "不知道：要用 `ibv_query_qp` 逐个查询。",
   "exam-signal.answer.3": "它们已经离开，但仍可能丢失。",
   "exam-signal.wrong.2": "`ibv_query_qp` 返回队列对的属性。没有查询单个请求的调用。",
   "exam-signal.wrong.3": "对端按顺序确认。前三个被确认之后，第四个才会完成。",
-  "exam-signal.why": "发送队列按顺序完成请求，所以一个完成项代表它之前所有不产生完成项的请求。其中如果有一个失败，它会有自己的完成项：错误总会报告。",
+  "exam-signal.why": "发送队列按顺序完成请求，所以一个完成项代表它之前所有不带 SIGNALED 的请求。其中如果有一个失败，它会有自己的完成项：错误总会报告。",
 
   // 8
   "exam-notice.title": "写入并且通知",
@@ -133,8 +133,8 @@ export const exam = {
   "exam-bounds.why": "密钥只是第一项检查。`buf` 有 256 字节，超出末尾的请求会被拒绝。内存区域或队列对的权限不允许的请求也是如此。",
 
   // 17
-  "exam-overrun.title": "太浅的 CQ",
-  "exam-overrun.ask": "一个 CQ 的深度是 4。六个要产生完成项的请求完成了，没有人轮询。会发生什么？",
+  "exam-overrun.title": "太小的 CQ",
+  "exam-overrun.ask": "一个 CQ 的深度是 4。六个带 SIGNALED 的请求完成了，没有人轮询。会发生什么？",
   "exam-overrun.answer.1": "设备留住两个完成项，直到程序轮询。",
   "exam-overrun.answer.2": "CQ 溢出：有完成项丢失，对应的队列对进入 ERR。",
   "exam-overrun.answer.3": "最早的两个完成项被替换。",

@@ -3,17 +3,17 @@
 export const lessons = {
   // 1
   "lesson.objects.title": "有哪些对象",
-  "lesson.objects.intro": "RDMA 设备传输数据时不经过内核。因此程序要事先建好各种对象，设备凭这些对象自行检查每一次访问。\n\n保护域（PD）圈定可以一起使用的东西。内存区域（MR）是允许设备读写的内存。完成队列（CQ）是设备报告工作完成的地方。队列对（QP）由一个发送队列、一个接收队列和一个状态组成。\n\n在两台主机上各建一个。观察每个新对象出现在哪里：MR 和队列对属于某个 PD，而 CQ 属于设备。",
+  "lesson.objects.intro": "RDMA 设备传输数据时不经过内核。因此程序要事先建好各种对象，设备凭这些对象自行检查每一次访问。\n\n保护域（PD）圈定可以一起使用的东西。内存区域（MR）是允许设备读写的内存。完成队列（CQ）是设备报告工作完成的地方。队列对（QP）由一个发送队列、一个接收队列和一个状态组成。\n\n在两台主机上各建一个。观察每个新对象出现在哪里：内存区域和队列对属于某个 PD，而 CQ 属于设备。",
   "lesson.objects.goal.pd": "在两台主机上各建一个 PD。",
-  "lesson.objects.hint.pd": "调用是 `ibv_alloc_pd`。PD 只需要已打开的设备。MR 和队列对则需要 PD。",
+  "lesson.objects.hint.pd": "调用是 `ibv_alloc_pd`。PD 只需要已打开的设备。内存区域和队列对则需要 PD。",
   "lesson.objects.goal.mr": "在两台主机上各注册一个内存区域。",
   "lesson.objects.hint.mr": "调用是 `ibv_reg_mr`。它把内存锁定（pin），因为设备使用物理地址，系统不能移动这些页。它返回两个密钥：lkey 用于本机自己的请求，rkey 给对端使用。",
   "lesson.objects.goal.cq": "在两台主机上各建一个 CQ。",
   "lesson.objects.hint.cq": "调用是 `ibv_create_cq`。深度要容得下所有尚未轮询的完成项：溢出的 CQ 就不能再用了。",
   "lesson.objects.goal.qp": "在两台主机上各建一个队列对。",
   "lesson.objects.hint.qp": "调用是 `ibv_create_qp`。它要给出类型（RC）、PD、发送用的 CQ 和接收用的 CQ；两者可以是同一个 CQ。新建的队列对处于 RESET。",
-  "lesson.objects.goal.busy": "试着关闭一个还有 MR 或队列对的 PD。",
-  "lesson.objects.hint.busy": "关闭客户端的 PD（`ibv_dealloc_pd`）。它被拒绝，错误是 EBUSY，并给出仍然存在的子对象的个数。对象要按创建的相反顺序关闭。",
+  "lesson.objects.goal.busy": "试着关闭一个还有内存区域或队列对的 PD。",
+  "lesson.objects.hint.busy": "关闭客户端的 PD（`ibv_dealloc_pd`）。它被拒绝，错误是 EBUSY，并给出未关闭的对象的个数。对象要按创建的相反顺序关闭。",
   "lesson.objects.question": "队列对属于一个 PD，要发送的内存却注册在另一个 PD 里，lkey 是对的。设备会怎样处理这个 SEND？",
   "lesson.objects.answer.1": "照常发送，因为 lkey 有效，而且两个 PD 属于同一个进程。",
   "lesson.objects.answer.2": "让这个 SEND 失败，因为队列对和内存区域不在同一个 PD 里。",
@@ -168,7 +168,7 @@ export const lessons = {
 
   // 7
   "lesson.immediate.title": "立即数",
-  "lesson.immediate.intro": "立即数是一个 32 位的数。它放在报文的头部里，到达接收方的完成项，而不是内存。程序用它表示消息的类型，或者数据块的编号。\n\nSEND_WITH_IMM 是带这样一个数的 SEND。RDMA_WRITE_WITH_IMM 是一种 WRITE，它还会用掉对端的一个接收请求。数据写到请求给出的地址，所以这个接收请求可以是空的：有它才有完成项。\n\n在服务端投递两个接收请求，然后两种请求各发一个。观察服务端哪些字节变了，并比较两个完成项。",
+  "lesson.immediate.intro": "立即数是一个 32 位的数。它放在报文的首部里，到达接收方的完成项，而不是内存。程序用它表示消息的类型，或者数据块的编号。\n\nSEND_WITH_IMM 是带这样一个数的 SEND。RDMA_WRITE_WITH_IMM 是一种 WRITE，它还会用掉对端的一个接收请求。数据写到请求给出的地址，所以这个接收请求可以是空的：有它才有完成项。\n\n在服务端投递两个接收请求，然后两种请求各发一个。观察服务端哪些字节变了，并比较两个完成项。",
   "lesson.immediate.goal.send": "在服务端轮询到 SEND_WITH_IMM 的完成项。",
   "lesson.immediate.hint.send": "先在服务端投递两个接收请求，一个 64 字节，一个 0 字节。然后在客户端投递 7 字节的 SEND_WITH_IMM，立即数为 7，让时钟走，再到服务端轮询。",
   "lesson.immediate.goal.write": "在服务端轮询到 RDMA_WRITE_WITH_IMM 的完成项。",
@@ -219,7 +219,7 @@ export const lessons = {
 
   // windows
   "lesson.windows.title": "内存窗口：会失效的 rkey",
-  "lesson.windows.intro": "内存区域的 rkey 向它的 PD 里每个队列对的对端开放整个区域，直到区域关闭。内存窗口（MW）只开放一部分，有自己的权限，程序说结束，它的 rkey 就失效。\n\n2 型窗口由工作请求 BIND_MW 绑定。它不做系统调用，也不发送报文。绑定给窗口一个新的 rkey，它只在绑定时所用的队列对上有效。内存区域必须有 MW_BIND，如果要让对端写，还要有 LOCAL_WRITE。使密钥失效（invalidate）有两种：本端用 LOCAL_INV；另一端用 SEND_WITH_INV，这是一种 SEND，同时把密钥还回来。1 型更老：由 `ibv_bind_mw` 绑定，它的 rkey 在 PD 的所有队列对上有效，再绑定一次就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
+  "lesson.windows.intro": "内存区域的 rkey 向它的 PD 里每个队列对的对端开放整个内存区域，直到它被注销。内存窗口（MW）只开放一部分，有自己的权限，程序说结束，它的 rkey 就失效。\n\n2 型窗口由工作请求 BIND_MW 绑定。它不做系统调用，也不发送报文。绑定给窗口一个新的 rkey，它只在绑定时所用的队列对上有效。内存区域必须有 MW_BIND，如果要让对端写，还要有 LOCAL_WRITE。使密钥失效（invalidate）有两种：本端用 LOCAL_INV；另一端用 SEND_WITH_INV，这是一种 SEND，同时把密钥还回来。1 型更老：由 `ibv_bind_mw` 绑定，它的 rkey 在 PD 的所有队列对上有效，再绑定一次就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
   "lesson.windows.goal.bind": "在服务端建一个 2 型窗口，以 REMOTE_WRITE 绑定到 `buf` 的一部分，并轮询到绑定的完成项。",
   "lesson.windows.hint.bind": "在服务端按 MW，选择 2 型。然后在服务端的 `qp` 按“投递发送…”：BIND_MW，选这个窗口和 `buf`，偏移 128，长度 64，权限 REMOTE_WRITE。在服务端轮询 `cq`。没有报文发出。",
   "lesson.windows.goal.write": "把窗口告诉客户端，让它通过窗口 WRITE 自己的文本（全部 18 字节）。",
@@ -231,7 +231,7 @@ export const lessons = {
   "lesson.windows.goal.ended": "让客户端在密钥失效之后仍通过窗口 WRITE，并轮询到错误。",
   "lesson.windows.hint.ended": "这一步放在最后。在客户端再投递一次同样的 RDMA_WRITE，让时钟走，然后轮询。完成项是 REM_ACCESS_ERR（10），两个队列对都进入 ERR。",
   "lesson.windows.question": "服务端把一个内存区域开放给许多客户端，每个客户端通过自己的窗口访问。现在要马上取消其中一个客户端的访问。服务端怎么做？",
-  "lesson.windows.answer.1": "用 `ibv_dereg_mr` 关闭内存区域。",
+  "lesson.windows.answer.1": "用 `ibv_dereg_mr` 注销内存区域。",
   "lesson.windows.answer.2": "在绑定这个窗口的队列对上，为它投递 LOCAL_INV。",
   "lesson.windows.answer.3": "给客户端发一条消息，说它的 rkey 已经失效。",
   "lesson.windows.wrong.1": "内存区域还有绑定着的窗口，所以调用以 EBUSY 失败。而且它会取消所有客户端的访问。",
@@ -248,7 +248,7 @@ export const lessons = {
   "lesson.loss.goal.sent": "在客户端轮询到一个成功的 SEND。",
   "lesson.loss.hint.sent": "让第二个报文和它的确认到达，然后在客户端轮询。程序只看到一次成功，完全看不到丢包。",
   "lesson.loss.goal.icrc": "翻转报文的一个位，让服务端的设备发现它。",
-  "lesson.loss.hint.icrc": "再投递一个 SEND。选中它的报文，翻转载荷的一个位。走一步：报文到达，因为 ICRC 错误，服务端的设备把它丢弃。（IP 或 UDP 头部的错误位由它们自己的校验和发现。）",
+  "lesson.loss.hint.icrc": "再投递一个 SEND。选中它的报文，翻转载荷的一个位。走一步：报文到达，因为 ICRC 错误，服务端的设备把它丢弃。（IP 或 UDP 首部的错误位由它们自己的校验和发现。）",
   "lesson.loss.goal.exceeded": "丢掉一个请求的所有报文，直到它以 RETRY_EXC_ERR 失败。",
   "lesson.loss.hint.exceeded": "一步一步走到客户端重发，再丢掉那个报文。重复下去。这个设备每次把等待时间加倍，最多到 TIMEOUT 的四倍，别的设备未必如此。重试次数用完后，让时钟走，并在客户端轮询。",
   "lesson.loss.question": "服务端收到了消息，但它的确认丢了，于是客户端重发报文。服务端的设备怎样处理它？",
@@ -261,22 +261,22 @@ export const lessons = {
 
   // gap
   "lesson.gap.title": "缺口：退回重发，还是保留",
-  "lesson.gap.intro": "比路径 MTU 长的消息分成几个报文传送。响应方按 PSN 的顺序处理它们。如果来的报文的 PSN 比期待的大，就说明中间缺了报文。响应方于是回答 NAK“PSN 序列错误”（0x60）。这个 NAK 的 PSN 是它期待的序号，所以 NAK 也确认了此前的所有报文。\n\n缺口之后的报文怎么办？按照规范，响应方丢弃它们，请求方退回：从缺少的报文起全部重发（go-back-N）。用选择性重传时，响应方保留它们，请求方只重发缺少的那一个。这里每台主机的第一行都有这个开关。\n\n路径 MTU 是 256，所以 1280 字节的消息有五个报文。已经做完一个 WRITE，服务端投递了八个接收请求。在每种设置下丢掉五个报文中的第三个，数一数之后的报文。观察最后的 ACK：它的 PSN 是最后一个报文的，一次确认全部。",
+  "lesson.gap.intro": "比路径 MTU 长的消息分成几个报文传送。响应方按 PSN 的顺序处理它们。如果来的报文的 PSN 比期待的大，就说明中间缺了报文。响应方于是回答 NAK“PSN 序列错误”（0x60）。这个 NAK 的 PSN 是它期待的序号，所以 NAK 也确认了此前的所有报文。\n\n缺口之后的报文怎么办？按照规范，响应方丢弃它们，请求方退回：从缺少的报文起全部重发（go-back-N）。用选择性重发时，响应方保留它们，请求方只重发缺少的那一个。这里每台主机的第一行都有这个开关。\n\n路径 MTU 是 256，所以 1280 字节的消息有五个报文。已经做完一个 WRITE，服务端投递了八个接收请求。在每种设置下丢掉五个报文中的第三个，数一数之后的报文。观察最后的 ACK：它的 PSN 是最后一个报文的，一次确认全部。",
   "lesson.gap.goal.nak": "发送一条五个报文的消息，丢掉第三个，让服务端的 NAK 返回。",
   "lesson.gap.hint.nak": "在客户端投递 1280 字节的 SEND。线路上有五个报文。选中第三个（0x000103），丢掉它，然后一步一步走。第 4、5 个报文到达，服务端只回答一个 NAK，它的 PSN 是 0x000103。",
   "lesson.gap.goal.back": "轮询到这条消息成功。重发了三个报文。",
   "lesson.gap.hint.back": "让时钟走，然后在客户端轮询。第 4、5 个报文已经到过，但服务端把它们丢弃了。所以客户端重发了第 3、4、5 个。加上 NAK 和 ACK，这条消息一共用了 10 个报文。",
-  "lesson.gap.goal.alone": "只在服务端打开选择性重传，丢掉一条新消息的第三个报文，并轮询到成功。",
-  "lesson.gap.hint.alone": "在服务端勾选“选择性重传”。投递 1280 字节的 SEND，丢掉第三个报文，让时钟走，然后轮询。服务端保留了第 4、5 个报文，客户端却照样退回。它重发的第 4、5 个成了重复的报文，每个又带来一个 ACK：一共 12 个报文。",
+  "lesson.gap.goal.alone": "只在服务端打开选择性重发，丢掉一条新消息的第三个报文，并轮询到成功。",
+  "lesson.gap.hint.alone": "在服务端勾选“选择性重发”。投递 1280 字节的 SEND，丢掉第三个报文，让时钟走，然后轮询。服务端保留了第 4、5 个报文，客户端却照样退回。它重发的第 4、5 个成了重复的报文，每个又带来一个 ACK：一共 12 个报文。",
   "lesson.gap.goal.keep": "在客户端也打开它，丢掉一条新消息的第三个报文，并轮询到成功。只重发了一个报文。",
   "lesson.gap.hint.keep": "在客户端也勾选。投递 1280 字节的 SEND，丢掉第三个报文，让时钟走，然后轮询。对这一个报文的 ACK 把保留的报文也一并确认：一共 8 个报文。",
-  "lesson.gap.question": "选择性重传关着。一个 SEND 的五个报文中，最后一个丢了，客户端也没有再投递别的。客户端什么时候重发这个报文？",
+  "lesson.gap.question": "选择性重发关着。一个 SEND 的五个报文中，最后一个丢了，客户端也没有再投递别的。客户端什么时候重发这个报文？",
   "lesson.gap.answer.1": "收到服务端的 NAK 时，第 4 个报文一到 NAK 就发出。",
   "lesson.gap.answer.2": "TIMEOUT 过去之后。",
   "lesson.gap.answer.3": "收到第 4 个报文的 ACK 时，因为它表明缺少第 5 个。",
   "lesson.gap.wrong.1": "服务端只有收到缺口之后的报文，才会发现缺口，而最后一个报文之后什么也没有。SEND 不带消息的长度，所以服务端无从知道还缺多少。",
   "lesson.gap.wrong.3": "在这里，客户端只在最后一个报文里要求 ACK。而且，确认到第 4 个报文的 ACK 并不表示第 5 个丢了：它可能还在路上。",
-  "lesson.gap.why": "要有 NAK，就得有报文在缺口之后到达。丢的如果是最后一个报文，响应方一无所知，只剩请求方的定时器。由于没有收到任何确认，客户端会把五个报文全部重发。\n\n与往返时间相比，TIMEOUT 很长，所以设备可以提前探问。打开选择性重传后，这个设备在几个往返时间之后发出探测，最早在一毫秒之后。在两台主机上都打开，试一试。",
+  "lesson.gap.why": "要有 NAK，就得有报文在缺口之后到达。丢的如果是最后一个报文，响应方一无所知，只剩请求方的定时器。由于没有收到任何确认，客户端会把五个报文全部重发。\n\n与往返时间相比，TIMEOUT 很长，所以设备可以提前探问。打开选择性重发后，这个设备在几个往返时间之后发出探测，最早在一毫秒之后。在两台主机上都打开，试一试。",
 
   // stale
   "lesson.stale.title": "迟到的旧报文，以及第一个 PSN 为什么取随机数",
@@ -297,7 +297,7 @@ export const lessons = {
   "lesson.stale.answer.3": "因为这样一来，以前连接的报文几乎不会正好带有新连接期待的序号。",
   "lesson.stale.wrong.1": "设备接受任何 24 位的数，同一个数也可以再用。你刚才就这样做过：每次状态转换都成功了。",
   "lesson.stale.wrong.2": "看得到报文的人，就看得到每个报文里的 PSN：RoCE 什么也不加密。只有对看不到报文的人，随机的 PSN 才更难猜。",
-  "lesson.stale.why": "PSN 有 24 位。如果两个连接都从随机数开始，旧报文正好带有期待的序号的机会是 16,777,216 分之一。序号小了，它就是重复的报文；大了，就是有缺口；两种情况都不会处理它。（使用选择性重传的设备可能会保留序号稍稍超前的报文。）如果第一个 PSN 是固定的，第一个报文必定吻合。\n\n还有别的防范。连接管理器在断开之后会等一段时间，等到迟到的报文应该都已消失：在 rdma_cm 里，事件 RDMA_CM_EVENT_TIMEWAIT_EXIT 说明等待结束。另外，新建的队列对的 QPN 通常与旧的不同。",
+  "lesson.stale.why": "PSN 有 24 位。如果两个连接都从随机数开始，旧报文正好带有期待的序号的机会是 16,777,216 分之一。序号小了，它就是重复的报文；大了，就是有缺口；两种情况都不会处理它。（使用选择性重发的设备可能会保留序号稍稍超前的报文。）如果第一个 PSN 是固定的，第一个报文必定吻合。\n\n还有别的防范。连接管理器在断开之后会等一段时间，等到迟到的报文应该都已消失：在 rdma_cm 里，事件 RDMA_CM_EVENT_TIMEWAIT_EXIT 说明等待结束。另外，新建的队列对的 QPN 通常与旧的不同。",
 
   // 10
   "lesson.rnr.title": "RNR：接收方未就绪",
@@ -325,13 +325,13 @@ export const lessons = {
   "lesson.errors.hint.reset": "ERR→RESET 也只要 STATE。请在此之前轮询：许多驱动在转换到 RESET 时，会丢掉还没有被轮询的完成项。",
   "lesson.errors.goal.again": "让两端恢复工作，发送一条消息，并在客户端轮询到成功。",
   "lesson.errors.hint.again": "把服务端也转换到 RESET。然后两端转换到 INIT，互相告知端点信息，再转换到 RTR 和 RTS；“连接两端”会做完这些。在客户端发送之前，先在服务端投递接收请求：RESET 已经清空了它的接收队列。",
-  "lesson.errors.question": "一个连接失败了。程序依次轮询到这些状态：SUCCESS、REM_ACCESS_ERR、WR_FLUSH_ERR、WR_FLUSH_ERR。是哪个请求出了错？",
-  "lesson.errors.answer.1": "第二个：它的状态是第一个既不是 SUCCESS 也不是 WR_FLUSH_ERR 的。",
+  "lesson.errors.question": "一个连接失败了。程序依次轮询到这些状态码：SUCCESS、REM_ACCESS_ERR、WR_FLUSH_ERR、WR_FLUSH_ERR。是哪个请求出了错？",
+  "lesson.errors.answer.1": "第二个：它的状态码是第一个既不是 SUCCESS 也不是 WR_FLUSH_ERR 的。",
   "lesson.errors.answer.2": "最后一个：在它之后没有别的请求失败，所以是它断开了连接。",
   "lesson.errors.answer.3": "第二、第三和第四个：它们都失败了。",
   "lesson.errors.wrong.2": "WR_FLUSH_ERR 是设备对没有尝试过的请求的报告。最后一个请求只是排在失败的那个后面。",
   "lesson.errors.wrong.3": "设备只尝试了第二个。轮到第三和第四个时，队列对已在 ERR，所以没有尝试就 flush 了。",
-  "lesson.errors.why": "第二个请求失败，使队列对进入 ERR。后面的请求设备没有尝试就直接 flush 了，它们本身没有错。\n\n只打印最后一个状态的程序会打印 WR_FLUSH_ERR，这说明不了什么。如果所有状态都是 WR_FLUSH_ERR，原因就不在这个队列的请求上：去找断开连接、异步事件，或者对端的失败。",
+  "lesson.errors.why": "第二个请求失败，使队列对进入 ERR。后面的请求设备没有尝试就直接 flush 了，它们本身没有错。\n\n只打印最后一个状态码的程序会打印 WR_FLUSH_ERR，这说明不了什么。如果所有状态码都是 WR_FLUSH_ERR，原因就不在这个队列的请求上：去找断开连接、异步事件，或者对端的失败。",
 
   // 12
   "lesson.sqd.title": "SQD：排空发送队列",
@@ -356,11 +356,11 @@ export const lessons = {
 
   // 13
   "lesson.datagrams.title": "UC 和 UD：没有确认",
-  "lesson.datagrams.intro": "UC 是不可靠连接。它有对端，也有报文序号，但没有确认。发送在报文离开时就完成。丢失的消息不会再来。\n\nUD 是不可靠数据报，根本没有对端。每个请求用地址句柄（AH）、QPN 和 Q_Key 指明接收方。一条消息就是一个报文。接收请求要在消息前面多留 40 字节，放说明发送方的头部（GRH）。\n\n在队列对 `uc` 之间丢一条消息，观察客户端注意到什么。然后启用队列对 `ud`。观察它们的转换只需要很少的位：没有对端要指明。",
+  "lesson.datagrams.intro": "UC 是不可靠连接。它有对端，也有报文序号，但没有确认。发送在报文离开时就完成。丢失的消息不会再来。\n\nUD 是不可靠数据报，根本没有对端。每个请求用地址句柄（AH）、QPN 和 Q_Key 指明接收方。一条消息就是一个报文。接收请求要在消息前面多留 40 字节，放说明发送方的首部（GRH）。\n\n在队列对 `uc` 之间丢一条消息，观察客户端注意到什么。然后启用队列对 `ud`。观察它们的转换只需要很少的位：没有对端要指明。",
   "lesson.datagrams.goal.lost": "丢掉客户端队列对 `uc` 的一个报文。",
   "lesson.datagrams.hint.lost": "在服务端的 `uc` 上投递接收请求，在客户端的 `uc` 上投递 16 字节的 SEND。选中报文，丢掉它。",
   "lesson.datagrams.goal.unaware": "在客户端轮询到那条丢失消息的完成项。",
-  "lesson.datagrams.hint.unaware": "在客户端轮询：状态是 SUCCESS。对 UC 来说，它表示消息已经离开，不表示已经到达。",
+  "lesson.datagrams.hint.unaware": "在客户端轮询：状态码是 SUCCESS。对 UC 来说，它表示消息已经离开，不表示已经到达。",
   "lesson.datagrams.goal.rts": "把客户端的 `ud` 转换到 RTS，服务端的 `ud` 转换到 RTR。",
   "lesson.datagrams.hint.rts": "UD 的 RESET→INIT 必须有 PKEY_INDEX、PORT 和 QKEY。两端用相同的 Q_Key，例如 0x11111111。INIT→RTR 只要 STATE。RTR→RTS 必须有 SQ_PSN，它可以是任何数：UD 的接收方不检查它。",
   "lesson.datagrams.goal.ah": "在客户端建一个地址句柄。",
@@ -421,9 +421,9 @@ export const lessons = {
 
   // ecn
   "lesson.ecn.title": "ECN：标记、CNP 和变小的窗口",
-  "lesson.ecn.intro": "队列变长的交换机，可以在不得不丢包之前先给报文做标记。它把 IP 头部的 ECN 字段设为 CE，即“经历了拥塞”。接收方的设备看到标记，就发回一个小报文 CNP（拥塞通知报文）。发送方的设备于是放慢。这一切都不经过程序。\n\n怎样放慢由设备决定。许多网卡降低速率。这个设备对每个对端有一个窗口，也就是可以在途的报文数。CNP 缩小窗口，确认再让它变大。\n\n路径 MTU 是 4096，已经做完一个 WRITE，客户端的窗口是 16 个报文：见它的队列对的“在途”。由你来当交换机，给报文做标记。观察窗口，然后发送比窗口更多的报文。",
+  "lesson.ecn.intro": "队列变长的交换机，可以在不得不丢包之前先给报文做标记。它把 IP 首部的 ECN 字段设为 CE，即“经历了拥塞”。接收方的设备看到标记，就发回一个小报文 CNP（拥塞通知报文）。发送方的设备于是放慢。这一切都不经过程序。\n\n怎样放慢由设备决定。许多网卡降低速率。这个设备对每个对端有一个窗口，也就是可以在途的报文数。CNP 缩小窗口，确认再让它变大。\n\n路径 MTU 是 4096，已经做完一个 WRITE，客户端的窗口是 16 个报文：见它的队列对的“在途”。由你来当交换机，给报文做标记。观察窗口，然后发送比窗口更多的报文。",
   "lesson.ecn.goal.mark": "给客户端的一个报文做标记，并让它到达。",
-  "lesson.ecn.hint.mark": "在客户端投递 4096 字节的 RDMA_WRITE。选中它的报文，按“标记（CE）”。看 IPv4 头部的 ECN：原来是 2，表示交换机可以标记它，现在是 3。ICRC 仍然正确，因为它不涵盖这个字段。然后让时钟走。",
+  "lesson.ecn.hint.mark": "在客户端投递 4096 字节的 RDMA_WRITE。选中它的报文，按“标记（CE）”。在报文面板末尾的“外层首部”里，看 IPv4 的 ECN：原来是 2，表示交换机可以标记它，现在是 3。ICRC 仍然正确，因为它不涵盖这个字段。然后让时钟走。",
   "lesson.ecn.goal.cnp": "继续做标记，直到 CNP 使客户端的窗口不超过 4 个报文。",
   "lesson.ecn.hint.cnp": "第一个 CNP 把窗口从 16 减到 8。再投递一个 4096 字节的 RDMA_WRITE，标记它的报文，让时钟走。每个往返标记一个报文：这个设备的一个队列对在 50 微秒内最多发一个 CNP。",
   "lesson.ecn.goal.waits": "投递比窗口更多的数据，看其余的等待。",

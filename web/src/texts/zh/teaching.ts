@@ -14,7 +14,7 @@ export const teaching = {
   'ui.opening.next': '下一步',
   'ui.opening.skip': '跳过',
 
-  'ui.predict.question': '`wr_id` {id}（{host}，{opcode}）的完成项会是什么状态？',
+  'ui.predict.question': '`wr_id` {id}（{host}，{opcode}）的完成项会是什么状态码？',
   'ui.predict.none': '没有完成项',
   'ui.predict.skip': '先预测，或者不回答就让时钟走。',
   'ui.predict.run': '现在让时钟走。',
