@@ -78,7 +78,7 @@ function ResultPanel({ state }: { state: State }) {
         {action.do === 'query_qp' && !result.refused && <Queried state={state} action={action} />}
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
-        {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')} <strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
+        {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
       </div>
@@ -100,7 +100,7 @@ function Failed({ status, tables }: { status: string; tables: Tables }) {
   return (
     <div class="small" data-test={`status.${status}`}>
       <p><code>{status}</code>: <EngineText text={cause} /></p>
-      <p><strong>{t('ui.refused.try')}</strong> <EngineText text={remedy} /></p>
+      <p><strong>{t('ui.refused.try')}</strong><EngineText text={remedy} /></p>
     </div>
   );
 }

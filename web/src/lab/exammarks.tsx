@@ -113,8 +113,8 @@ function whatWasWrong(exam: Exam, part: Part): string[] {
   const text = (key: string) => find(`${part.id}.${key}`);
   const chosen = exam.answers[part.id];
   const met = exam.met[part.id] ?? [];
-  if (part.answers === 0) return [text('ask'), ...part.goals.filter((key) => !met.includes(key)).map((key) => `${t('ui.exam.missed')} ${text(`goal.${key}`)}`)];
-  return [text('ask'), chosen ? `${t('ui.exam.chosen')} ${text(`answer.${chosen}`)}` : t('ui.exam.open'), `${t('ui.exam.right')} ${text(`answer.${part.right}`)}`];
+  if (part.answers === 0) return [text('ask'), ...part.goals.filter((key) => !met.includes(key)).map((key) => `${t('ui.exam.missed')}${text(`goal.${key}`)}`)];
+  return [text('ask'), chosen ? `${t('ui.exam.chosen')}${text(`answer.${chosen}`)}` : t('ui.exam.open'), `${t('ui.exam.right')}${text(`answer.${part.right}`)}`];
 }
 
 /** The result as a text file. */

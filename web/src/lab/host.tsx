@@ -50,7 +50,7 @@ export function HostCard(props: Props) {
           return (
             <button
               type="button" class="small-button" data-test={`${host.name}.${verb}`} title={missing.length > 0 ? t('ui.needs', { what: missing.join(', ') }) : calls[verb]}
-              disabled={missing.length > 0} onClick={() => openForm(verb, place)} aria-label={`${kind}: ${find(`ui.verb.${verb}`)}`}
+              disabled={missing.length > 0} onClick={() => openForm(verb, place)} aria-label={t('ui.labelled', { name: kind, text: find(`ui.verb.${verb}`) })}
             >
               <Icon name="plus" />{kind}
             </button>
@@ -147,7 +147,7 @@ function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
         {shown.map((verb) => (
           <button
             type="button" class="small-button" data-test={`${host.name}.${object.name}.${verb}`} title={calls[verb]} onClick={() => press(verb)}
-            aria-label={`${find(`ui.short.${verb}`)} ${object.name}: ${find(`ui.verb.${verb}`)}`}
+            aria-label={t('ui.labelled', { name: `${find(`ui.short.${verb}`)} ${object.name}`, text: find(`ui.verb.${verb}`) })}
           >
             {find(`ui.short.${verb}`)}
           </button>

@@ -74,7 +74,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
 
   return (
     <form ref={form} onSubmit={(event) => { event.preventDefault(); setOutcome(submit(moveAction(host, name, to, mask, entries, peer, tables))); }}>
-      <SheetHead title={`${name}: ${from} → ${to}`} call="ibv_modify_qp" host={host.name} />
+      <SheetHead title={t('ui.labelled', { name, text: `${from} → ${to}` })} call="ibv_modify_qp" host={host.name} />
       {move ? <p class="lead">{t(move.required.length > 0 ? 'ui.modify.lead' : 'ui.modify.lead-none', { n: move.required.length })}</p> : <p class="problem">{t('ui.modify.impossible', { from, to })}</p>}
       {qp.program_state !== from && <p class="note-box">{t('ui.modify.differs', { state: from, program: qp.program_state })}</p>}
       <OutcomeBox outcome={outcome} marked />
@@ -105,7 +105,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
         {groups.forbidden.map(row)}
       </details>
       <footer class="sheet-foot">
-        <code class="mask">{t('ui.modify.mask')} {[...mask].join(' | ') || '0'}</code>
+        <code class="mask">{t('ui.modify.mask')}{[...mask].join(' | ') || '0'}</code>
         <button type="submit" class="primary" data-test="submit">ibv_modify_qp</button>
       </footer>
     </form>

@@ -59,7 +59,7 @@ function PostSheet(target: Target) {
   const action = (): Action => ({ do: verb, host: host.name, name: object.name, wrs: drafts.map((d) => wrOf(d, target)) });
   return (
     <form onSubmit={(event) => { event.preventDefault(); setOutcome(submit(action())); }}>
-      <SheetHead title={`${object.name}: ${t(receive ? 'ui.verb.post_recv' : 'ui.verb.post_send')}`} call={object.kind === 'SRQ' ? 'ibv_post_srq_recv' : calls[verb]} host={host.name} />
+      <SheetHead title={t('ui.labelled', { name: object.name, text: t(receive ? 'ui.verb.post_recv' : 'ui.verb.post_send') })} call={object.kind === 'SRQ' ? 'ibv_post_srq_recv' : calls[verb]} host={host.name} />
       <p class="lead">{t(receive ? 'ui.about.post_recv' : 'ui.about.post_send')}</p>
       {drafts.map((d, i) => (
         <Request

@@ -91,7 +91,7 @@ function Bits({ move }: { move: MoveRow | undefined }) {
   return (
     <>
       <code>{['STATE', ...move.required].join(' ')}</code>
-      {move.optional.length > 0 && <p class="muted">{t('ui.poster.optional')} <code>{move.optional.join(' ')}</code></p>}
+      {move.optional.length > 0 && <p class="muted">{t('ui.poster.optional')}<code>{move.optional.join(' ')}</code></p>}
     </>
   );
 }

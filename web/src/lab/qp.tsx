@@ -86,7 +86,7 @@ function Timer({ qp, now }: { qp: QPView; now: number }) {
   const whole = timerLength(qp) ?? left;
   const part = whole > 0 ? Math.min(1, left / whole) : 0;
   return (
-    <div class="timer" role="img" aria-label={`${find(`ui.timer.${timer!.kind}`)}: ${about}`}>
+    <div class="timer" role="img" aria-label={t('ui.labelled', { name: find(`ui.timer.${timer!.kind}`), text: about })}>
       <span>{find(`ui.timer.${timer!.kind}`)}</span>
       <span class="bar"><i style={{ width: `${part * 100}%` }} /></span>
       <span class="mono">{about}</span>

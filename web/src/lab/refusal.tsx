@@ -33,7 +33,7 @@ export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: 
       <p>{wrong ? refusalText(refusal) : <EngineText text={refusal.cause || refusal.text} />}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
       {!marked && missing.length > 0 && <Bits sign="+" bits={missing} />}
       {!marked && illegal.length > 0 && <Bits sign="−" bits={illegal} />}
-      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong> <EngineText text={refusal.hint} /></p>}
+      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong><EngineText text={refusal.hint} /></p>}
       {refusal.cause && <details><summary>{t('ui.refused.whole')}</summary><p class="mono small" lang="en">{refusal.text}</p></details>}
     </div>
   );

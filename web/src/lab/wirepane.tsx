@@ -55,7 +55,7 @@ export function WirePane({ state }: { state: State }) {
 // Returns a function that puts the name of a queue pair before a text, if a host has several.
 function namer(hosts: HostView[]) {
   const several = hosts.some((host) => host.objects.filter((o) => o.qp).length > 1);
-  return (qp: string | undefined) => (several && qp ? `${qp}: ` : '');
+  return (qp: string | undefined) => (several && qp ? t('ui.labelled', { name: qp, text: '' }) : '');
 }
 
 // The name of the queue pair that an event is about.
@@ -93,7 +93,7 @@ function talks(events: Event[], since: number): Message[] {
     .filter((e) => e.event === 'oob.message' && e.attrs?.sent === true && nanoseconds(e) >= since)
     .map((e) => ({
       id: -1 - e.n, from: e.end === 'client' ? 'left' : 'right', sent: nanoseconds(e), arrives: nanoseconds(e), order: e.action, tone: 'talk', fate: 'delivered',
-      label: `TCP: ${e.attrs?.name ?? e.attrs?.message ?? ''}`, about: eventText(e),
+      label: t('ui.labelled', { name: 'TCP', text: String(e.attrs?.name ?? e.attrs?.message ?? '') }), about: eventText(e),
     } as Message));
 }
 

@@ -70,7 +70,7 @@ export const exam = {
   "exam-flushed.title": "全是 flush",
   "exam-flushed.ask": "服务端轮询到三个完成项，全是 WR_FLUSH_ERR，之前没有别的失败。原因在哪里？",
   "exam-flushed.answer.1": "在三个请求中的第一个。",
-  "exam-flushed.answer.2": "在 CQ 太小。",
+  "exam-flushed.answer.2": "CQ 太小。",
   "exam-flushed.answer.3": "不在这些请求里：是别的原因使队列对进入 ERR。",
   "exam-flushed.wrong.1": "WR_FLUSH_ERR 表示设备没有尝试过这个请求。三个请求本身都没有错。",
   "exam-flushed.wrong.2": "CQ 溢出会丢失完成项，并有异步事件报告。这里三个完成项都到了。",
