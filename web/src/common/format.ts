@@ -9,6 +9,11 @@ export function time(ns: number): string {
   return `${ns} ns`;
 }
 
+/** Writes the durations in a text of Go as time does: "67.108864ms" as "67.11 ms". */
+export const durations = (text: string) =>
+  text.replace(/\b(?:(\d+)h)?(?:(\d+)m)?(\d+(?:\.\d+)?)(ns|µs|ms|s)\b/g, (_, h = 0, m = 0, n, unit: 'ns' | 'µs' | 'ms' | 's') =>
+    time((Number(h) * 60 + Number(m)) * 60e9 + Number(n) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[unit]));
+
 function trim(n: number): string {
   return n.toFixed(n < 10 ? 3 : n < 100 ? 2 : 1).replace(/\.?0+$/, '');
 }

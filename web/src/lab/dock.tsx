@@ -8,7 +8,7 @@ import { eventText, find, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
 import { fateText, ignored, PacketPanel, selectPacket } from './packet';
-import { EngineText, RefusalBox } from './refusal';
+import { EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers } from './forms';
 import { bad, nanoseconds } from './wirepane';
@@ -90,7 +90,7 @@ function ResultPanel({ state }: { state: State }) {
 // What ibv_query_qp has returned. The call changes nothing, so the moment has the same.
 function Queried({ state, action }: { state: State; action: Action }) {
   const { attrs = [] } = state.moment.snapshot.hosts.find((h) => h.name === action.host)?.objects.find((o) => o.name === action.name)?.qp ?? {};
-  return <dl class="facts" data-test="result.attrs">{attrs.map((a) => <div key={a.bit}><dt>{a.field}</dt><dd class="mono">{a.text}</dd></div>)}</dl>;
+  return <dl class="facts" data-test="result.attrs">{attrs.map((a) => <div key={a.bit}><dt>{a.field}</dt><dd class="mono">{noteText(a.text)}</dd></div>)}</dl>;
 }
 
 // What a status of failed completions means, and what to try.
@@ -122,7 +122,7 @@ function changed(state: State): string[] {
     const where = find(`ui.host.${host.name}`);
     for (const object of host.objects) {
       for (const a of object.qp?.attrs ?? []) {
-        if (a.changed) texts.push(t('ui.changed.attr', { where, name: object.name, field: a.field, value: a.text, from: find(`ui.from.${a.source.from}`) }));
+        if (a.changed) texts.push(t('ui.changed.attr', { where, name: object.name, field: a.field, value: noteText(a.text), from: find(`ui.from.${a.source.from}`) }));
       }
       for (const [offset, length] of object.mr?.changed ?? []) texts.push(t('ui.changed.memory', { where, name: object.name, offset, length }));
     }
@@ -181,12 +181,12 @@ function PacketsTable({ state }: { state: State }) {
     <tr key={p.id} class={p.id === state.selected ? 'chosen' : ''}>
       <th scope="row"><button type="button" class="plain link" aria-label={t('ui.packet.number', { id: p.id })} onClick={() => selectPacket(p.id)}>{p.id}</button></th>
       <td><span class={`badge ${p.from}`}>{find(`ui.host.${p.from}`)}</span></td>
-      <td class="mono">{p.opcode}{p.carries && ` ${p.carries}`}</td>
+      <td class="mono">{p.opcode}{p.carries && ` ${noteText(p.carries)}`}</td>
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono">{time(p.sent_ns)}</td>
       <td class="mono">{time(p.arrives_ns)}</td>
       <td>{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
-      <td lang="en">{p.why.text}</td>
+      <td><EngineText text={p.why.text} /></td>
     </tr>
   );
   const { packets, snapshot } = state.moment;

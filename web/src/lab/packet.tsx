@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { FieldView, PacketDetail, PacketView } from '../api';
 import { hex, number, time } from '../common/format';
 import { find, t } from '../texts';
-import { EngineText } from './refusal';
+import { EngineText, noteText } from './refusal';
 import { change, get, packetDetail, perform, type State } from './store';
 
 export function selectPacket(id: number) {
@@ -97,7 +97,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
           <Fields headers={headers} flipped={packet.flipped ?? []} marked={packet.marked ?? false} chosen={field} onChoose={choose} />
           <p class="field-about" aria-live="polite">
             {field
-              ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field, startOf(field))} · {written(field)}</span>{field.meaning && <> · {field.meaning}</>}<br /><EngineText text={field.about} /></>
+              ? <><strong>{titleOf(field)}</strong> <span class="mono">{range(field, startOf(field))} · {written(field)}</span>{field.meaning && <> · {noteText(field.meaning)}</>}<br /><EngineText text={field.about} /></>
               : <span class="muted">{t('ui.packet.choose')}</span>}
           </p>
         </div>
@@ -109,6 +109,9 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
 const Other = ({ id }: { id: number }) => (
   <button type="button" class="plain link" onClick={() => selectPacket(id)}>{t('ui.packet.number', { id })}</button>
 );
+
+// A field's header and name, which are the same for the payload.
+const titleOf = ({ header, name }: FieldView) => (header.toLowerCase() === name.toLowerCase() ? noteText(name) : `${header} ${name}`);
 
 // The bits of a field, counted from the beginning of its header.
 function range(f: FieldView, start: number): string {
@@ -146,7 +149,7 @@ function Fates({ packet, headers, bit, onBit }: FatesProps) {
       </span>
       <span class="pair">
         <select data-test="packet.header" aria-label={t('ui.packet.header')} value={String(bit.start)} onChange={(e) => onBit({ ...bit, start: Number(e.currentTarget.value) })}>
-          {headers.map((h) => <option value={String(h.start)}>{h.name}</option>)}
+          {headers.map((h) => <option value={String(h.start)}>{noteText(h.name)}</option>)}
         </select>
         <input type="text" class="mono" data-test="packet.bit" aria-label={t('ui.packet.bit')} value={bit.text} onInput={(e) => onBit({ ...bit, text: e.currentTarget.value })} />
         <button type="button" data-test="packet.corrupt" onClick={() => act('corrupt', { bit: bit.start + Number(number(bit.text)) })}>{t('ui.verb.corrupt')}</button>
@@ -169,8 +172,8 @@ function Fields({ headers, flipped, marked, chosen, onChoose }: FieldsProps) {
   const changed = (f: FieldView) => (marked && f.name === 'ECN') || flipped.some((b) => b >= f.bit && b < f.bit + f.width);
   const around = headers.filter((h) => outer.includes(h.name));
   const show = ({ name, start, fields }: Header) => (
-    <div class="header" role="group" key={start} aria-label={name}>
-      <h4>{name}</h4>
+    <div class="header" role="group" key={start} aria-label={noteText(name)}>
+      <h4>{noteText(name)}</h4>
       <div class="bits-grid">
         {fields.map((f) => {
           const wide = Math.min(32, f.width);
@@ -178,12 +181,12 @@ function Fields({ headers, flipped, marked, chosen, onChoose }: FieldsProps) {
           return (
             <button
               type="button" key={f.bit} style={{ gridColumn: `span ${wide}` }} data-test={`field.${f.header}.${f.name}`} aria-pressed={chosen?.bit === f.bit}
-              class={`cell ${changed(f) ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${f.name} = ${value}${f.meaning ? ` (${f.meaning})` : ''}`}
+              class={`cell ${changed(f) ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${noteText(f.name)} = ${value}${f.meaning ? ` (${noteText(f.meaning)})` : ''}`}
               onClick={() => onChoose(f)}
             >
-              <span class="cell-name">{f.name}</span>
+              <span class="cell-name">{noteText(f.name)}</span>
               <span class="cell-value">{value.length > 24 ? `${value.slice(0, 22)}…` : value}</span>
-              <span class="hidden">, {range(f, start)}{f.meaning && `, ${f.meaning}`}</span>
+              <span class="hidden">, {range(f, start)}{f.meaning && `, ${noteText(f.meaning)}`}</span>
             </button>
           );
         })}

@@ -4,6 +4,7 @@ import { hex, time } from '../common/format';
 import { find, t } from '../texts';
 import { Ladder } from './ladder';
 import { openModify } from './modify';
+import { noteText } from './refusal';
 
 interface Props {
   host: HostView;
@@ -157,7 +158,7 @@ function Attributes({ attrs, name }: { attrs: AttrView[]; name: string }) {
           {attrs.map((a) => (
             <tr key={a.bit} class={a.changed ? 'changed' : ''}>
               <th scope="row" class="mono">{parted(a.field, '_')}</th>
-              <td class="mono">{parted(a.text, '|')}</td>
+              <td class="mono">{parted(noteText(a.text), '|')}</td>
               <td><span class={`source ${a.source.from}`}>{find(`ui.from.${a.source.from}`)}</span></td>
             </tr>
           ))}

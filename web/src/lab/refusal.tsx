@@ -1,13 +1,14 @@
 // The texts of a refused call: its cause in a sentence, and a box with the wrong bits of the mask.
 import type { Refusal } from '../api';
+import { durations } from '../common/format';
 import { Quoted } from '../common/quoted';
 import { t, translated } from '../texts';
 
 /** A text from the engine, in the reader's language. */
-export const EngineText = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('ui.english')} />;
+export const EngineText = ({ text }: { text: string }) => <Quoted text={durations(text)} translation={translated(text) && noteText(text)} note={t('ui.english')} />;
 
-/** A note of the engine as plain text. */
-export const noteText = (note: string) => translated(note) ?? note;
+/** A text from the engine as plain text. */
+export const noteText = (note: string) => durations(translated(note) ?? note);
 
 /** The cause in a sentence or two. For the bits of a mask it says only how many are wrong. */
 export function refusalText(refusal: Refusal): string {

@@ -64,7 +64,7 @@ const owner = (hosts: HostView[], e: Event) =>
 
 // An acknowledgement is called by what its AETH says: ACK, or the reason of a NAK.
 function title(p: PacketView): string {
-  return p.opcode === 'RC_ACKNOWLEDGE' ? p.carries || 'ACK' : opcode(p.opcode);
+  return p.opcode === 'RC_ACKNOWLEDGE' ? noteText(p.carries || 'ACK') : opcode(p.opcode);
 }
 
 function message(p: PacketView, name: string): Message {
@@ -82,7 +82,7 @@ function message(p: PacketView, name: string): Message {
   return {
     id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost ? null : p.arrives_ns, order: p.action,
     label: `${name}${title(p)}`, psn: hex(p.psn), detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
-    about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: fateText(p), why: p.why.text }),
+    about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: fateText(p), why: noteText(p.why.text) }),
     attributes: { 'data-test': `packet.${p.id}`, 'data-fate': p.fate },
   };
 }
