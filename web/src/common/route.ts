@@ -45,14 +45,14 @@ export function fit(text: string, width: number, font: number): string {
   return n > 0 ? text.slice(0, n) + '…' : '';
 }
 
-/** Breaks a text into lines of a width, at spaces where there are any. */
+/** Breaks a text into lines of a width, at spaces or behind underscores where there are any. */
 export function wrap(text: string, width: number, font: number): string[] {
   const lines: string[] = [];
   let rest = text;
   while (rest && wide(rest, font) > width) {
     const most = Math.max(1, fitting(rest, '', width, font));
     const space = rest.lastIndexOf(' ', most);
-    const end = space > 0 ? space : most;
+    const end = space > 0 ? space : rest.lastIndexOf('_', most - 1) + 1 || most;
     lines.push(rest.slice(0, end).trimEnd());
     rest = rest.slice(end).trimStart();
   }

@@ -2,7 +2,7 @@
 // per event. Times are in order but not to scale; a long pause is written on the line.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { time } from './format';
-import { fit, route, strip, wide, wrap } from './route';
+import { route, strip, wide, wrap } from './route';
 
 export type Side = 'left' | 'right';
 
@@ -44,7 +44,7 @@ interface Point {
 
 interface Placed {
   messages: { message: Message; from: number; to: number }[];
-  marks: { mark: Mark; y: number }[];
+  marks: { mark: Mark; y: number; lines: string[] }[];
   times: { at: number; y: number }[];
   pauses: { ns: number; y: number }[];
   now: number | null;
@@ -72,7 +72,7 @@ function linesOf({ label, psn = '', detail = '', note = '' }: Message, room: num
 const bolder = 1.1; // a note is in bold
 
 /** Puts messages and marks in order and gives each its place. */
-function layout(messages: Message[], marks: Mark[], now: number | null, lines: Map<Message, Line[]>): Placed {
+function layout(messages: Message[], marks: Mark[], now: number | null, lines: Map<Message, Line[]>, room: number): Placed {
   const points: Point[] = [];
   for (const message of messages) {
     const order = message.order ?? 0;
@@ -100,7 +100,11 @@ function layout(messages: Message[], marks: Mark[], now: number | null, lines: M
     if (point.at !== last && !point.now) placed.times.push({ at: point.at, y });
     last = point.at;
     if (point.now) placed.now = y;
-    else if (point.mark) placed.marks.push({ mark: point.mark, y });
+    else if (point.mark) {
+      const texts = wrap(point.mark.text, room, font);
+      placed.marks.push({ mark: point.mark, y, lines: texts });
+      y += noteLine * (texts.length - 1);
+    }
     else if (point.end) placed.messages.push({ message: point.message!, from: starts.get(point.message!) ?? y - step, to: y });
     else if (point.message!.arrives === null || point.message!.arrives === point.message!.sent) placed.messages.push({ message: point.message!, from: y, to: y });
     else starts.set(point.message!, y);
@@ -131,7 +135,7 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
   const beside = strip(x.right - x.left) + 6; // where texts begin
   const room = x.right - x.left - 2 * beside;
   const lines = new Map(messages.map((message) => [message, linesOf(message, room)]));
-  const placed = layout(messages, marks, now, lines);
+  const placed = layout(messages, marks, now, lines, room);
   const ids = placed.messages.map((m) => m.message.id);
   const focusable = selected !== null && ids.includes(selected) ? selected : ids.at(-1);
   const onKey = (event: KeyboardEvent, id: number) => {
@@ -169,13 +173,13 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
             <line x1={x.left - 6} x2={x.right + 6} y1={placed.now} y2={placed.now} />
           </g>
         )}
-        {placed.marks.map(({ mark, y }) => (
+        {placed.marks.map(({ mark, y, lines }) => (
           <g class={`mark ${mark.side} ${mark.tone ?? ''}`} key={`m${mark.key}`}>
             <path d={`M${x[mark.side]} ${y}h${mark.side === 'left' ? beside - 4 : 4 - beside}`} />
             <circle cx={x[mark.side]} cy={y} r="4" />
-            <text x={mark.side === 'left' ? x.left + beside : x.right - beside} y={y + 4.5} text-anchor={mark.side === 'left' ? 'start' : 'end'}>
-              {fit(mark.text, room, font)}
-            </text>
+            {lines.map((line, i) => (
+              <text key={i} x={mark.side === 'left' ? x.left + beside : x.right - beside} y={y + 4.5 + noteLine * i} text-anchor={mark.side === 'left' ? 'start' : 'end'}>{line}</text>
+            ))}
             <title>{mark.text}</title>
           </g>
         ))}

@@ -112,7 +112,7 @@ function markText(e: Event): string {
   if (e.event === 'wr.completed') return `${String(e.attrs?.status).replace('IBV_WC_', '')} ${e.attrs?.wr_id ?? ''}`;
   const text = e.event === 'wr.posted' ? `${eventText(e)} ${e.attrs?.wr_id ?? ''}` : eventText(e);
   if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });
-  return text.length > 34 ? `${text.slice(0, 33)}…` : text;
+  return e.event !== 'async.event' && text.length > 34 ? `${text.slice(0, 33)}…` : text;
 }
 
 /** The time of an event, in nanoseconds of the virtual clock, which starts with 2026. */

@@ -38,7 +38,7 @@ export const events: Rules = {
   'wait.begun': [[/^arm CQ (.*)/, '启用 $1 的通知'], [/^wait for the client's (.*); they complete/, '等待客户端的操作；它们只在客户端产生完成项'], [/^/, '等待']],
   'completion.event': [[/^completion event of (.*)/, '$1 的完成事件']],
   'wr.completed': [[/^/, '完成项']],
-  'async.event': [[/^(IBV_EVENT_\w+)(?: on (.*))?$/, '异步事件 $1 $2']],
+  'async.event': [[/^(IBV_EVENT_\w+)(?: on (.*))?$/, '$1 $2']],
   'run.again': [[/^/, '连接已断开；第 {attempt} 次尝试失败，稍后重试：{error}']],
   'run.done': [[/^/, '完成：作业成功，所有对象都已释放']],
   'run.failed': [[/^/, '失败：{error}']],
