@@ -98,10 +98,10 @@ function Wrong({ exam, part, number }: { exam: Exam; part: Part; number: number 
       <Prose text={text('ask')} />
       {part.answers > 0
         ? <>
-            {chosen ? <p><strong class="bad">{t('ui.exam.chosen')}</strong> {inline(text(`answer.${chosen}`))}<br />{inline(text(`wrong.${chosen}`))}</p> : <p class="muted">{t('ui.exam.open')}</p>}
-            <p><strong class="good">{t('ui.exam.right')}</strong> {inline(text(`answer.${part.right}`))}</p>
+            {chosen ? <p><strong class="bad">{t('ui.exam.chosen')}</strong>{inline(text(`answer.${chosen}`))}<br />{inline(text(`wrong.${chosen}`))}</p> : <p class="muted">{t('ui.exam.open')}</p>}
+            <p><strong class="good">{t('ui.exam.right')}</strong>{inline(text(`answer.${part.right}`))}</p>
           </>
-        : <ul>{part.goals.filter((key) => !met.includes(key)).map((key) => <li key={key}><strong class="bad">{t('ui.exam.missed')}</strong> {inline(text(`goal.${key}`))}</li>)}</ul>}
+        : <ul>{part.goals.filter((key) => !met.includes(key)).map((key) => <li key={key}><strong class="bad">{t('ui.exam.missed')}</strong>{inline(text(`goal.${key}`))}</li>)}</ul>}
       <Prose text={text('why')} />
       {part.goals.length > 0 && <div class="guide-tools no-print"><button type="button" data-test={`exam.solution.${part.id}`} onClick={once(solution)}>{t('ui.lesson.solution')}</button></div>}
     </details>
@@ -126,7 +126,7 @@ export function resultText(exam: Exam, tables: Tables): string {
   tables.exam.forEach((part, i) => {
     const right = isRight(exam, part);
     const text = (key: string) => find(`${part.id}.${key}`);
-    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : 'ui.exam.done.wrong')} ${text('title')}`);
+    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : 'ui.exam.done.wrong')}${text('title')}`);
     if (!right) lines.push(...whatWasWrong(exam, part).map((line) => `     ${line}`), `     ${text('why')}`);
   });
   return lines.join('\n').replaceAll('`', '') + '\n';
