@@ -12,12 +12,12 @@ func TestSelectiveRepeat(t *testing.T) {
 	for _, test := range []struct {
 		client, server bool
 		again          string // why each packet was sent again
-		check          string // of the packet behind the gap
+		check, outcome string // of the packet behind the gap
 	}{
-		{false, false, "nak nak", "0x000001 is expected first"},
-		{false, true, "nak nak", "kept until 0x000001 comes"},
-		{true, false, "nak ack", "0x000001 is expected first"},
-		{true, true, "nak", "kept until 0x000001 comes"},
+		{false, false, "nak nak", "0x000001 is expected first", "sequence_naks"},
+		{false, true, "nak nak", "kept until 0x000001 comes", "kept"},
+		{true, false, "nak ack", "0x000001 is expected first", "sequence_naks"},
+		{true, true, "nak", "kept until 0x000001 comes", "kept"},
 	} {
 		w, ends := pair(t, simulated.Config{})
 		w.SetSelectiveRepeat(simulated.Client, test.client)
@@ -33,8 +33,9 @@ func TestSelectiveRepeat(t *testing.T) {
 				again = append(again, p.Why.Again.Kind)
 			}
 		}
-		if got := strings.Join(again, " "); got != test.again || w.Packets()[2].Check != test.check || w.SelectiveRepeat(simulated.Client) != test.client {
-			t.Errorf("client %v, server %v: sent again for %q, want %q; the third packet's check is %q, want %q", test.client, test.server, got, test.again, w.Packets()[2].Check, test.check)
+		third := w.Packets()[2]
+		if got := strings.Join(again, " "); got != test.again || third.Check != test.check || third.Outcome != test.outcome || w.SelectiveRepeat(simulated.Client) != test.client {
+			t.Errorf("client %v, server %v: sent again for %q, want %q; the third packet's check is %q, want %q, its outcome %q, want %q", test.client, test.server, got, test.again, third.Check, test.check, third.Outcome, test.outcome)
 		}
 	}
 }

@@ -206,8 +206,10 @@ func (w *World) arrive(p *Packet) {
 			p.Outcome = name
 		}
 	}
-	kept := after[transport.Kept] != before[transport.Kept]
-	p.Check = p.failed(was, check, kept, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
+	if after[transport.Kept] != before[transport.Kept] { // and not dropped, even if it has caused a NAK
+		p.Outcome = transport.Kept.String()
+	}
+	p.Check = p.failed(was, check, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
 	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
 		q.again = Repeat{Kind: AfterGap, Packet: p.ID}
 		sends := q.Inspect().Sends
@@ -232,13 +234,14 @@ func (q *qp) failedCheck(p *Packet) string {
 }
 
 // failed returns the check that a delivered packet has failed. was is the queue pair before, check the responder's
-// objection, kept says that the packet waits in the reorder buffer, and refused that it has moved the queue pair to ERR.
-func (p *Packet) failed(was transport.QPView, check string, kept, refused bool) string {
+// objection, and refused says that the packet has moved the queue pair to ERR.
+func (p *Packet) failed(was transport.QPView, check string, refused bool) string {
 	expected := fmt.Sprintf("0x%06x", uint32(was.Expected)&0xffffff)
-	if kept && p.IsRequest() {
-		return "kept until " + expected + " comes"
-	}
 	switch p.Outcome {
+	case transport.Kept.String():
+		if p.IsRequest() {
+			return "kept until " + expected + " comes"
+		}
 	case transport.Duplicates.String():
 		return "before " + expected + ": a duplicate"
 	case transport.SequenceNAKs.String():
@@ -260,7 +263,7 @@ func (p *Packet) failed(was transport.QPView, check string, kept, refused bool) 
 // telling reports whether a counter says something about one packet.
 func telling(c transport.Counter) bool {
 	switch c {
-	case transport.RxPackets, transport.TxPackets, transport.Retransmits, transport.Timeouts, transport.Kept, transport.Probes:
+	case transport.RxPackets, transport.TxPackets, transport.Retransmits, transport.Timeouts, transport.Probes:
 		return false
 	}
 	return true

@@ -12,7 +12,7 @@ export function selectPacket(id: number) {
 }
 
 /** Reports whether a packet has arrived, and the receiver has dropped it. */
-export const ignored = (p: PacketView) => /^(drop|bad)_/.test(p.outcome);
+export const ignored = (p: PacketView) => /^(drop|bad)_|^(sequence|rnr)_naks$/.test(p.outcome);
 
 /** What has become of a packet, in words. */
 export const fateText = (p: PacketView) => (ignored(p) ? t('ui.fate.ignored') : find(`ui.fate.${p.fate}`));

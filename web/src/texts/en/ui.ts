@@ -276,6 +276,7 @@ export const ui = {
   'ui.outcome.bad_udp': 'UDP checksum wrong',
   'ui.outcome.bad_icrc': 'ICRC wrong: dropped',
   'ui.outcome.sequence_naks': 'a packet before it is missing',
+  'ui.outcome.kept': 'kept: a packet before it is missing',
   'ui.outcome.rnr_naks': 'no receive posted',
   'ui.outcome.duplicates': 'a duplicate: served before',
   'ui.outcome.drop_malformed': 'malformed: dropped',

@@ -276,6 +276,7 @@ export const ui = {
   'ui.outcome.bad_udp': 'UDP 校验和错误',
   'ui.outcome.bad_icrc': 'ICRC 错误：丢弃',
   'ui.outcome.sequence_naks': '前面缺一个报文',
+  'ui.outcome.kept': '已保留：前面缺一个报文',
   'ui.outcome.rnr_naks': '没有接收请求',
   'ui.outcome.duplicates': '重复：早已处理',
   'ui.outcome.drop_malformed': '格式错误：丢弃',
