@@ -99,6 +99,18 @@ test('the order of the answers depends on the seed alone', async (t) => {
   assert.equal(orders[0], orders[6]);
 });
 
+test('the rights of a queue pair begin with those that it has', async (t) => {
+  const page = await open(t);
+  await press(page, 'tab.exam');
+  await press(page, 'exam.start');
+  const { exam } = await tables(page);
+  await press(page, `exam.to.${exam.findIndex((part) => part.id === 'exam-rights') + 1}`);
+  await press(page, 'server.qp.to.RTS');
+  await at(page, 'bit.ACCESS_FLAGS').check();
+  const ticked = () => page.locator('[data-test^="value.ACCESS_FLAGS."]:checked').evaluateAll((all) => all.map((box) => box.dataset.test.split('.')[2]));
+  assert.deepEqual(await ticked(), ['REMOTE_WRITE']);
+});
+
 test('every part is in Chinese too, and a task leaves the moves to the learner', async (t) => {
   const page = await open(t, { lang: 'zh-CN' });
   const { exam } = await tables(page);

@@ -19,7 +19,7 @@ export const partner = (host: HostView, name: string) => (host.told.find((p) => 
 
 /** The values that the dialog begins with, by bit. */
 export const startEntries = (tables: Tables, qp: QPView): Record<string, Entry> =>
-  Object.fromEntries(tables.bits.filter(({ bit }) => bit !== 'STATE').map(({ bit }) => [bit, startOf(bit, qp.told_psn)]));
+  Object.fromEntries(tables.bits.filter(({ bit }) => bit !== 'STATE').map(({ bit }) => [bit, startOf(bit, qp)]));
 
 /** The move to a state, with the bits of a mask and their values. */
 export function moveAction(host: HostView, name: string, to: string, mask: Set<string>, entries: Record<string, Entry>, peer: string, tables: Tables): Action {

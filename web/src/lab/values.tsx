@@ -1,6 +1,6 @@
 // The values of modify_qp's attributes: how each begins, its input, and what it becomes in the action.
 import type { ComponentChildren } from 'preact';
-import type { AV, Tables, ToldView } from '../api';
+import type { AV, QPView, Tables, ToldView } from '../api';
 import { hex, number, time } from '../common/format';
 import { t } from '../texts';
 
@@ -22,9 +22,14 @@ const usual: Record<string, string> = {
 };
 const avFields = ['sgid_index', 'port', 'hop_limit', 'traffic_class', 'flow_label'] as const;
 
-/** The usual value of a bit. For SQ_PSN, "peer" means: what this end told the peer, which may be nothing. */
-export function startOf(bit: string, toldPSN: number | null): Entry {
-  return { source: fromPeer.has(bit) || (bit === 'SQ_PSN' && toldPSN !== null) ? 'peer' : 'own', text: usual[bit] ?? '0', list: remoteAccess, flag: true };
+/** The value of a bit that the queue pair has, or else the usual one. For SQ_PSN, "peer" means: what this end told the peer, which may be nothing. */
+export function startOf(bit: string, qp: QPView): Entry {
+  const peer = fromPeer.has(bit) || (bit === 'SQ_PSN' && qp.told_psn !== null);
+  const start: Entry = { source: peer ? 'peer' : 'own', text: usual[bit] ?? '0', list: remoteAccess, flag: true };
+  const has = qp.attrs.find((attr) => attr.bit === bit && attr.source.from === 'own');
+  if (!has || bit === 'AV') return start;
+  const [text = start.text] = has.text.split(' '); // "14 (67.1 ms)"
+  return { ...start, source: 'own', text, list: remoteAccess.filter((flag) => has.text.split('|').includes(flag)) };
 }
 
 /** The value for the action; undefined if only the bit counts. */
