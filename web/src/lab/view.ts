@@ -1,6 +1,6 @@
 // Keeps in view what an action is about. With three columns each host scrolls by itself, and a short
 // window does not show all of its objects.
-import { useLayoutEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { State } from './store';
 
 const sideBySide = '(min-width: 1200px)'; // as in lab.css
@@ -10,8 +10,9 @@ export function intoView(element: Element | null | undefined) {
   if (matchMedia(sideBySide).matches) element?.scrollIntoView({ block: 'nearest' });
 }
 
-/** After each action, scrolls to the action's object, or to what the exchange has told the peer. */
-export function useActionInView({ actions, cursor }: State) {
+/** After each action, scrolls to the action's object, or to what the exchange has told the peer. A session begins with the top of both hosts. */
+export function useActionInView({ setup, actions, cursor }: State) {
+  useEffect(() => document.querySelectorAll('.host').forEach((host) => host.scrollTo({ top: 0 })), [setup]); // behind the effects of all cards
   useLayoutEffect(() => {
     const { do: verb, host, name } = actions[cursor - 1] ?? {};
     if (!host) return;
