@@ -6,7 +6,7 @@ import { closeDialog, openDialog, SheetHead } from './dialog';
 import { Choice, Row, Text } from './fields';
 import { json } from './engine';
 import { openPoster } from './poster';
-import { file, link, open, program, record } from './store';
+import { file, link, open, openBench, program, record } from './store';
 
 export function openSession() {
   openDialog(<SessionSheet key={`session-${performance.now()}`} />);
@@ -39,7 +39,7 @@ function SessionSheet() {
     attempt(() => { open(text); closeDialog(); });
   };
   const bench = () => attempt(() => {
-    open(json({ mtu: Number(mtu), delay_ns: Number(number(delay)), seed: Number(number(seed)) }));
+    openBench(json({ mtu: Number(mtu), delay_ns: Number(number(delay)), seed: Number(number(seed)) }));
     closeDialog();
   });
   return (

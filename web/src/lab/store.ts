@@ -36,6 +36,7 @@ export interface State {
 const pastWindow = 200;
 
 let session = -1;
+let bench = '{}'; // the free bench as a file, while something else is open
 let live: Moment; // after all actions
 let past: Moment; // at the cursor, if that is in the past
 let state: State;
@@ -56,7 +57,10 @@ export function change(part: Partial<State>) {
 /** Opens a session: a setup or a file as JSON, or a link. Throws what the engine refuses. */
 export function open(text: string, about: { mistake?: string; future?: Action[] } = {}): Opened {
   const opened = engine.open(text);
-  if (session >= 0) engine.close(session);
+  if (session >= 0) {
+    if (onBench() && state.opening === null && state.actions.length > 0) bench = JSON.stringify(file());
+    engine.close(session);
+  }
   session = opened.session;
   live = momentOf(opened.snapshot);
   const actions = engine.file(session).actions;
@@ -80,9 +84,13 @@ export function open(text: string, about: { mistake?: string; future?: Action[] 
   return opened;
 }
 
-/** Opens the free bench. */
-export function openBench() {
-  open('{}');
+// Reports whether the free bench is open, and neither a lesson, a task nor a mistake.
+const onBench = () => !state.setup.lesson && !state.mistake;
+
+/** Opens the free bench as it was left, or a new one with a setup. */
+export function openBench(setup?: string) {
+  if (setup || !onBench() || state.opening !== null || state.actions.length === 0) open(setup ?? bench); // a question of the examination is empty
+  if (setup) bench = setup;
   change({ pane: 'hosts' });
 }
 
