@@ -74,7 +74,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
       <div class="packet-summary">
         <h3><span class={`badge ${packet.from}`}>{find(`ui.host.${packet.from}`)}</span> {packet.opcode} <span class="muted">#{packet.id}</span></h3>
         <p><EngineText text={why.text} /></p>
-        {flying ? <Fates packet={packet} headers={headers} bit={bit} onBit={setBit} /> : <p class="small muted">{t('ui.packet.gone')}</p>}
+        {flying ? <Fates packet={packet} headers={headers} bit={bit} onBit={setBit} /> : <p class="small muted">{t(packet.fate === 'delivered' ? 'ui.packet.arrived' : 'ui.packet.lost')}</p>}
         <dl class="facts">
           <div><dt>PSN</dt><dd class="mono">{hex(packet.psn)}</dd></div>
           <div><dt>{t('ui.packet.payload')}</dt><dd>{t('ui.bytes', { n: packet.bytes })}</dd></div>
