@@ -262,6 +262,56 @@ test('the graph has each packet at its PSN', async (t) => {
   assert.match(await at(page, 'packet.2').getAttribute('class'), /selected/);
 });
 
+test('a gap in the graph: what is dropped has a cross, and what is sent again is over its NAK', async (t) => {
+  const page = await open(t, { hash: '#lesson=gap' });
+  const lose = async () => {
+    await perform(page, { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 2, opcode: 'SEND', flags: ['SIGNALED'], sgl: [{ mr: 'buf', offset: 0, length: 1280 }] }] });
+    const { packets } = await ask(page, 'snapshot', 0);
+    await perform(page, { do: 'drop', packet: packets.filter((p) => p.why.count === 5).at(-3).id });
+    await press(page, 'run');
+    await press(page, 'detail.graph');
+  };
+  const graph = at(page, 'graph.client qp');
+  const dots = async (kind) => [...(await graph.locator(`path.${kind}`).getAttribute('d')).matchAll(/M([\d.]+)[ ,]([\d.]+)/g)].map(([, x, y]) => [Number(x), Number(y)]);
+  await lose();
+  assert.deepEqual([(await dots('lost')).length, (await dots('again')).length], [3, 3]); // the lost packet, and the two behind it
+  const top = ([x, y]) => graph.evaluate((svg, [x, y]) => { const { left, top } = svg.getBoundingClientRect(); return document.elementFromPoint(left + x, top + y).getAttribute('class'); }, [x, y]);
+  await graph.scrollIntoViewIfNeeded();
+  for (const dot of await dots('again')) assert.equal(await top(dot), 'again');
+  await perform(page, { do: 'selective_repeat', host: 'client', on: true });
+  await perform(page, { do: 'selective_repeat', host: 'server', on: true });
+  await lose();
+  assert.deepEqual([(await dots('lost')).length, (await dots('again')).length], [4, 4]); // the two behind it are kept
+});
+
+test('a session begins at the top of both hosts', async (t) => {
+  const page = await open(t);
+  for (const lesson of ['send', 'gap', 'events', 'signalling']) {
+    await press(page, 'tab.lessons');
+    await press(page, `lesson.${lesson}`);
+    await page.evaluate(() => new Promise((done) => setTimeout(done, 100))); // effects come behind a frame
+    assert.deepEqual(await page.locator('.host').evaluateAll((all) => all.map((host) => host.scrollTop)), [0, 0], lesson);
+  }
+});
+
+test('the bench is there again after a lesson', async (t) => {
+  const page = await open(t);
+  await press(page, 'bench');
+  await press(page, 'pair');
+  const { actions } = await ask(page, 'file');
+  await press(page, 'tab.lessons');
+  await press(page, 'lesson.send');
+  await press(page, 'tab.exam');
+  await press(page, 'exam.start'); // a question: an empty session
+  await press(page, 'bench');
+  assert.deepEqual((await ask(page, 'file')).actions, actions);
+  await press(page, 'bench');
+  assert.deepEqual((await ask(page, 'file')).actions, actions);
+  await press(page, 'session');
+  await press(page, 'session.new');
+  assert.deepEqual((await ask(page, 'file')).actions, []);
+});
+
 test('what is drawn is also a table', async (t) => {
   const page = await open(t, { hash: '#lesson=loss' });
   await perform(page, receive);

@@ -52,7 +52,7 @@ export function Graph({ dots, selected, onSelect, words }: Props) {
       {requesters.length === 0 && <p class="empty">{words.empty}</p>}
       {requesters.length > 0 && (
         <ul class="graph-legend">
-          {kinds.map((kind) => <li key={kind}><svg width="18" height="14" aria-hidden="true"><path class={kind} d={kind === 'lost' ? cross(9, 7) : 'M9 7h0.010'} /></svg>{words.kind(kind)}</li>)}
+          {kinds.map((kind) => <li key={kind}><svg width="18" height="14" aria-hidden="true"><path class={kind} d={shape(kind, 9, 7)} /></svg>{words.kind(kind)}</li>)}
         </ul>
       )}
       {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words }} requester={r} />)}
@@ -72,7 +72,7 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
   const high = dots.reduce((n, d) => Math.max(n, away(d.psn)), low + 1);
   const place = (d: Dot): [number, number] => [left + axis.x(d.at), upper + plot - ((away(d.psn) - low) / (high - low)) * plot];
-  const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => `M${place(d)}h0.010`).join('');
+  const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => shape(kind, ...place(d))).join('');
   const acks = dots.filter((d) => d.kind === 'ack').map(place);
   const steps = acks.map(([x, y], i) => (i === 0 ? `M${x} ${y}` : `H${x}V${y}`)).join('');
   const ticks = [...new Set([0, 1, 2, 3].map((i) => low + Math.round(((high - low) * i) / 3)))];
@@ -104,6 +104,12 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
       </svg>
     </figure>
   );
+}
+
+// A NAK is a frame: what it makes the requester send again is often at the same time and PSN, and stands in it.
+function shape(kind: DotKind | 'lost', x: number, y: number): string {
+  if (kind === 'lost') return cross(x, y);
+  return kind === 'nak' ? `M${x - 6.5} ${y - 6.5}h13v13h-13z` : `M${x},${y}h0.010`;
 }
 
 const cross = (x: number, y: number) => `M${x - 5} ${y - 5}l10 10m0 -10l-10 10`;
