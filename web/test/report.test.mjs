@@ -207,10 +207,11 @@ test('keys, filters, details and the table', async (t) => {
   await at(page, 'language').selectOption('zh');
   assert.match(await page.locator('[data-test=table] thead').innerText(), /时间/);
   // Events are in the page's language; states, opcodes and packets have no other.
-  for (const kind of ['object', 'note', 'post']) await at(page, `kind-${kind}`).click();
-  const said = await page.locator(['object', 'note', 'post'].map((kind) => `[data-kind=${kind}] button.link`).join(', ')).allInnerTexts();
+  for (const kind of ['object', 'note', 'post', 'message']) await at(page, `kind-${kind}`).click();
+  const said = await page.locator(['object', 'note', 'post', 'message'].map((kind) => `[data-kind=${kind}] button.link`).join(', ')).allInnerTexts();
   assert.ok(said.length > 20, `${said.length} rows`);
   for (const text of said) assert.match(text, /[\u4e00-\u9fff]/);
+  for (const text of said) assert.doesNotMatch(text, /hello|endpoints|regions|barrier|receives posted|in RTS|\d B\b/);
 });
 
 test('every kind of event has a text in Chinese', () => {

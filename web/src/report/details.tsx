@@ -148,7 +148,7 @@ function Changed({ e, row, data }: { e: Event; row: Row; data: Data }) {
 }
 
 function Attributes({ e }: { e: Event }) {
-  const own = Object.entries(e.attrs ?? {}).filter(([name]) => !(e.event === 'qp.transition' && (name === 'attr' || name === 'error')));
+  const own = Object.entries(e.attrs ?? {}).filter(([name, value]) => value !== '' && !(e.event === 'qp.transition' && (name === 'attr' || name === 'error')));
   if (own.length === 0) return null;
   return (
     <>

@@ -1,7 +1,7 @@
 // What is drawn of a run: one row for each event and for each end of a packet, in the order of their
 // times, and arrows between rows. It is computed once; the drawing shows a part of it.
 import { attr, group, nanoseconds, otherEnd, type Data, type End, type Event, type Packet } from './data';
-import { eventText } from './texts';
+import { eventText, t } from './texts';
 
 export const kinds = ['transition', 'message', 'post', 'completion', 'packet', 'object', 'note', 'dump'] as const;
 export type Kind = (typeof kinds)[number];
@@ -95,17 +95,17 @@ function textOf(e: Event): string {
   const id = attr(e, 'wr_id') && ` #${attr(e, 'wr_id')}`;
   switch (kindOf(e)) {
     case 'message':
-      return attr(e, 'message') + (attr(e, 'name') && ` “${attr(e, 'name')}”`);
+      return eventText({ event: e.event, msg: attr(e, 'message') + (attr(e, 'name') && ` “${attr(e, 'name')}”`) });
     case 'post': {
       const bytes = attr(e, 'bytes');
       const count = attr(e, 'count');
-      return eventText(e) + id + (count && ` ×${count}`) + (bytes && `, ${bytes} B`);
+      return eventText(e) + id + (count && ` ×${count}`) + (bytes && t('report.bytes', { n: bytes }));
     }
     case 'completion': {
       const status = attr(e, 'status');
       if (status !== 'IBV_WC_SUCCESS') return status.replace('IBV_WC_', '') + id;
       const bytes = attr(e, 'byte_len');
-      return attr(e, 'opcode').replace('IBV_WC_', '') + id + (bytes && `, ${bytes} B`);
+      return attr(e, 'opcode').replace('IBV_WC_', '') + id + (bytes && t('report.bytes', { n: bytes }));
     }
     case 'dump':
       return e.event.replace('.dump', '').toUpperCase() + ' ' + (attr(e, 'qpn') || attr(e, 'opcode') || attr(e, 'addr'));
@@ -157,7 +157,7 @@ export const opcodeText = (opcode: string) => opcode.replace(/^(RC|UC|UD)_/, '')
 
 function packetText(p: Packet): string {
   const what = p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? p.carries : opcodeText(p.opcode);
-  return `${what} · PSN ${psn(p.psn)}${p.bytes > 0 ? ` · ${p.bytes} B` : ''}`;
+  return `${what} · PSN ${psn(p.psn)}${p.bytes > 0 ? ` · ${t('report.packet.bytes', { n: p.bytes })}` : ''}`;
 }
 
 export function build(data: Data, filter: Filter): Model {
@@ -276,7 +276,7 @@ function requests(rows: Row[], data: Data): Arrow[] {
     const opcode = r.event!.msg.replace('post ', '');
     const common = { end: r.end, kind: 'request' as const, failed: false, lost: false, unseen: 'both' as const, response: false };
     const bytes = attr(r.event!, 'bytes');
-    const text = opcode + (bytes && `, ${bytes} B`);
+    const text = opcode + (bytes && t('report.bytes', { n: bytes }));
     // The nth request that takes a receive completes the nth receive, as long as the record has all.
     let to = row;
     if (!gaps && (opcode.startsWith('SEND') || opcode.endsWith('WITH_IMM'))) {

@@ -14,6 +14,8 @@ export const report = {
   'report.failed.at': 'The run failed at the {end}.',
   'report.failed.unknown': 'The run failed.',
   'report.events': '{n} {n|event|events}',
+  'report.bytes': ', {n} B',
+  'report.packet.bytes': '{n} B',
   'report.packets': '{n} {n|packet|packets}',
   'report.duration': '{time} in all',
   'report.clock': 'The clocks agree within {time}. Two rows of different ends that are closer together may have happened in the other order.',

@@ -27,7 +27,11 @@ export const events: Rules = {
   'object.freed': [[/^free (.*)/, '释放$1']],
   'qp.dump': [[/^/, '队列对的所有属性']],
   'qp.drained': [[/^/, '已排空：flush 了 {flushed} 个工作请求']],
-  'oob.message': [[/^sent (.*)/, '发送 $1'], [/^received (.*)/, '收到 $1']],
+  'oob.message': [
+    [/^sent (.*)/, '发送 $1'], [/^received (.*)/, '收到 $1'],
+    [/^hello(.*)/, '问候$1'], [/^endpoints(.*)/, '端点信息$1'], [/^regions(.*)/, '内存区域$1'], [/^note(.*)/, '附言$1'], [/^error(.*)/, '错误$1'],
+    [/^barrier “receives posted”/, '屏障“接收请求已投递”'], [/^barrier “in RTS”/, '屏障“已到 RTS”'], [/^barrier(.*)/, '屏障$1'],
+  ],
   'peer.tuple': [[/^local/, '本端的端点'], [/^remote/, '对端的端点']],
   'region.known': [[/^local/, '本端的内存区域 {name}'], [/^remote/, '对端的内存区域 {name}']],
   'wr.posted': [[/^post (\d+) RECVs/, '投递 $1 个 RECV'], [/^post a RECV for each slot/, '为每个槽位投递一个 RECV'], [/^post RECVs for credits/, '为信用投递 RECV'], [/^post (.*)/, '投递 $1']],

@@ -16,6 +16,8 @@ export const report: Record<keyof typeof en, string> = {
   'report.failed.at': '运行在{end}失败。',
   'report.failed.unknown': '运行失败。',
   'report.events': '{n} 个事件',
+  'report.bytes': '，{n} 字节',
+  'report.packet.bytes': '{n} 字节',
   'report.packets': '{n} 个报文',
   'report.duration': '共 {time}',
   'report.clock': '两端时钟相差不超过 {time}：不同端的两行若间隔更短，实际先后可能相反。',
