@@ -101,6 +101,21 @@ test('arrows and marks name what they are', async (t) => {
   assert.match(await wire(page), /SEND ONLY WITH IMMEDIATE[^]*imm 7[^]*rkey 0x\w+ · imm 8/);
 });
 
+test('in Chinese, events and packets have no English sentence, and no name is cut', async (t) => {
+  const page = await open(t, { lang: 'zh-CN' });
+  await play(page, 'srq', await length(page, 'srq'));
+  const marks = (await page.locator('.wire .mark text').allTextContents()).join('');
+  assert.match(marks, /IBV_EVENT_SRQ_LIMIT_REACHED/);
+  assert.doesNotMatch(marks, /…/);
+  for (const lesson of ['rdma', 'loss', 'gap', 'ecn', 'datagrams']) {
+    await play(page, lesson, await length(page, lesson));
+    await at(page, 'detail.packets').click();
+    const reasons = await page.locator('.list td:last-child').allInnerTexts();
+    assert.ok(reasons.length > 1, lesson);
+    for (const text of reasons) assert.match(text, /^(?!.*（英文）).*[\u4e00-\u9fff]/);
+  }
+});
+
 test('the picture has no names of counters', async (t) => {
   const page = await open(t);
   await play(page, 'rnr', 3);
