@@ -120,7 +120,7 @@ function whatWasWrong(exam: Exam, part: Part): string[] {
 /** The result as a text file. */
 export function resultText(exam: Exam, tables: Tables): string {
   const marks = marksOf(exam, tables);
-  const lines = [`${t('ui.title')}: ${t('ui.exam.result')}`, day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
+  const lines = [t('ui.labelled', { name: t('ui.title'), text: t('ui.exam.result') }), day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
   for (const { subject, n, all } of marks.subjects) lines.push(`${t('ui.exam.mark', { n, all })}  ${find(`ui.exam.subject.${subject}`)}`);
   lines.push('');
   tables.exam.forEach((part, i) => {

@@ -152,7 +152,7 @@ function Verdict({ request, guess, outcome, tables }: { request: Request; guess:
       <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
       {status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
       {status === none && <p>{t(outcome.pending ? 'ui.predict.pending' : 'ui.predict.unsignaled')}</p>}
-      {check && <p>{t('ui.result.check')} <strong class="bad"><EngineText text={check} /></strong></p>}
+      {check && <p>{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong></p>}
       {!right && status !== 'SUCCESS' && row?.cause && <p><EngineText text={row.cause} /></p>}
       {counts.all > 0 && <p class="muted" data-test="predict.count">{t('ui.predict.count', { n: counts.right, all: counts.all })}</p>}
     </div>
