@@ -54,7 +54,10 @@ function Poster({ tables }: { tables: Tables }) {
         <button type="button" class="primary" data-test="poster.print" onClick={() => print()}>{t('ui.poster.print')}</button>
       </div>
       <div class="poster-top">
-        <div inert><Ladder name="" prefix="poster" state="" program="" states={tables.states} moves={all} onMove={() => {}} /></div>
+        <div>
+          <div inert><Ladder name="" prefix="poster" state="" program="" states={tables.states} moves={all} onMove={() => {}} /></div>
+          <p class="small muted">{t('ui.poster.drawn')}</p>
+        </div>
         <ol>{[1, 2, 3, 4].map((n) => <li key={n}>{inline(find(`ui.poster.rule.${n}`))}</li>)}</ol>
       </div>
       <table class="list">
