@@ -70,12 +70,13 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
   const base = dots.find((d) => d.kind === 'request' || d.kind === 'again')!.psn;
   const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
-  const high = dots.reduce((n, d) => Math.max(n, away(d.psn)), low + 1);
+  const used = dots.reduce((n, d) => Math.max(n, away(d.psn)), low);
+  const high = Math.max(used, low + 1); // a single PSN has its line at the bottom
   const place = (d: Dot): [number, number] => [left + axis.x(d.at), upper + plot - ((away(d.psn) - low) / (high - low)) * plot];
   const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => shape(kind, ...place(d))).join('');
   const acks = dots.filter((d) => d.kind === 'ack').map(place);
   const steps = acks.map(([x, y], i) => (i === 0 ? `M${x} ${y}` : `H${x}V${y}`)).join('');
-  const ticks = [...new Set([0, 1, 2, 3].map((i) => low + Math.round(((high - low) * i) / 3)))];
+  const ticks = [...new Set([0, 1, 2, 3].map((i) => low + Math.round(((used - low) * i) / 3)))];
   const name = (n: number) => hex((base + n) & 0xffffff);
   const chosen = dots.find((d) => d.id === selected);
   const press = (event: MouseEvent) => {

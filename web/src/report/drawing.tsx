@@ -2,7 +2,7 @@
 // the window are in the document.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { attr, type End } from './data';
-import { fit, route, strip } from '../common/route';
+import { fit, route, strip, wide } from '../common/route';
 import { Crossing, geometry, heights, placesOf, rowAt, top as topOf, visible, y, type Geometry } from './geometry';
 import { Overview } from './overview';
 import type { Arrow, Model, Row, Stretch } from './model';
@@ -163,7 +163,7 @@ function Ladders({ g, lanes, from, to, last }: { g: Geometry; lanes: Lane[]; fro
           const y1 = Math.max(top, y(g, s.from));
           const y2 = Math.min(bottom, s.to >= last ? bottom : y(g, s.to));
           const x = g.x[end] + (end === 'client' ? -1 : 1) * lane * 6 - 2.5;
-          return <rect key={`${end}${s.qpn}${s.from}`} class={`state ${s.state}`} x={x} width={5} y={y1} height={Math.max(0, y2 - y1)} rx={2.5} data-state={s.state} />;
+          return <rect key={`${end}${s.qpn}${s.from}`} class={`state ${s.state} ${s.ordinary ? 'ordinary' : ''}`} x={x} width={5} y={y1} height={Math.max(0, y2 - y1)} rx={2.5} data-state={s.state} />;
         })}
     </g>
   );
@@ -191,10 +191,11 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
   const x = g.x[r.end];
   const client = r.end === 'client';
   const arrow = r.kind === 'message' || r.kind === 'packet';
-  const beside = g.narrow ? strip(g.x.server - g.x.client) + 6 : r.kind === 'transition' ? 32 : 24; // of the text
-  const room = g.narrow ? g.x.server - g.x.client - 2 * beside : g.side[r.end] - 14 - beside;
-  const outside = (g.narrow ? 1 : -1) * (client ? 1 : -1);
   const state = r.kind === 'transition' && !r.failed && !g.narrow && g.font > 0 ? attr(r.event!, 'to') : '';
+  const inner = g.narrow || (g.font > 0 && !state && wide(r.text, g.font) > g.side[r.end] - 38); // where it is too long, and no arrow runs at its height
+  const beside = inner ? strip(g.x.server - g.x.client) + 6 : r.kind === 'transition' ? 32 : 24; // of the text
+  const room = inner ? g.x.server - g.x.client - 2 * beside : g.side[r.end] - 14 - beside;
+  const outside = (inner ? 1 : -1) * (client ? 1 : -1);
   return (
     <g class={`row ${r.kind} ${r.end} ${r.failed ? 'failed' : ''}`} data-id={r.id} data-kind={r.kind} data-end={r.end}>
       {g.time > 0 && g.font > 0 && (
@@ -208,7 +209,7 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
         <>
           {state ? (
             <g class="pill">
-              <rect class={`state ${state}`} x={x - 26} y={middle - 10} width={52} height={20} rx={10} />
+              <rect class={`state ${state} ${r.ordinary ? 'ordinary' : ''}`} x={x - 26} y={middle - 10} width={52} height={20} rx={10} />
               <text x={x} y={middle} font-size={13} text-anchor="middle">{state}</text>
             </g>
           ) : <Glyph r={r} x={x + outside * (g.font > 0 ? 14 : 9)} y={middle} small={g.font === 0} />}

@@ -13,6 +13,7 @@ export interface Row {
   at: number; // ns after the first row
   text: string;
   failed: boolean;
+  ordinary?: boolean; // a move to ERR at the end of a run that has succeeded
   qpn: string; // '' if it belongs to none, or to all
   event?: Event;
   packet?: Packet;
@@ -38,6 +39,7 @@ export interface Stretch {
   end: End;
   qpn: string;
   state: string;
+  ordinary: boolean; // ERR, though the run has succeeded
   from: number;
   to: number;
 }
@@ -113,6 +115,9 @@ function textOf(e: Event): string {
   return eventText(e);
 }
 
+// Reports whether an event moves a queue pair to ERR although the run has succeeded: so programs end what they have posted.
+const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && attr(e, 'to') === 'ERR' && !failedOf(e);
+
 function failedOf(e: Event): boolean {
   if (e.event === 'wr.completed') return attr(e, 'status') !== 'IBV_WC_SUCCESS';
   if (e.event === 'oob.message') return attr(e, 'message') === 'error';
@@ -172,8 +177,9 @@ export function build(data: Data, filter: Filter): Model {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
     const failed = failedOf(e);
+    const ordinary = ordinaryEnd(e, data);
     if ((filter.hidden.has(kind) && !(failed && kind === 'object')) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
-    rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e), failed, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });
+    rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e) + (ordinary ? ` · ${t('report.ordinary')}` : ''), failed, ordinary, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });
   });
   if (!filter.hidden.has('packet')) {
     data.packets.forEach((packet, index) => {
@@ -306,12 +312,12 @@ function stretches(rows: Row[]): Stretch[] {
     const begin = (state: string) => {
       const old = open.get(key);
       if (old) old.to = row;
-      const s = { end: r.end, qpn: r.qpn, state, from: row, to: rows.length };
+      const s = { end: r.end, qpn: r.qpn, state, ordinary: !!r.ordinary, from: row, to: rows.length };
       open.set(key, s);
       all.push(s);
     };
     if (e.event === 'qp.transition' && attr(e, 'error') === '') {
-      if (!open.has(key) && attr(e, 'from')) all.push({ end: r.end, qpn: r.qpn, state: attr(e, 'from'), from: Math.max(0, madeAt(rows, row)), to: row });
+      if (!open.has(key) && attr(e, 'from')) all.push({ end: r.end, qpn: r.qpn, state: attr(e, 'from'), ordinary: false, from: Math.max(0, madeAt(rows, row)), to: row });
       begin(attr(e, 'to'));
     } else if (e.event === 'object.freed' && e.verb === 'ibv_destroy_qp') {
       const qpn = /0x[0-9a-f]+/.exec(e.msg)?.[0] ?? '';
