@@ -45,7 +45,7 @@ interface Point {
 interface Placed {
   messages: { message: Message; from: number; to: number }[];
   marks: { mark: Mark; y: number; lines: string[] }[];
-  times: { at: number; y: number }[];
+  times: { text: string; y: number }[];
   pauses: { ns: number; y: number }[];
   now: number | null;
   height: number;
@@ -88,6 +88,12 @@ function layout(messages: Message[], marks: Mark[], now: number | null, lines: M
   const starts = new Map<Message, number>();
   let y = 12;
   let last: number | null = null;
+  let written: number | null = null; // the last time that is written as such
+  const timeText = (at: number) => {
+    if (written !== null && time(at) === time(written)) return `+${time(at - written)}`; // late in a session, microseconds do not show
+    written = at;
+    return at === 0 ? '0' : time(at);
+  };
   for (const point of points) {
     if (last === null || point.at !== last) {
       if (last !== null && point.at - last > pause) {
@@ -97,13 +103,13 @@ function layout(messages: Message[], marks: Mark[], now: number | null, lines: M
     }
     y += point.now ? 14 : point.mark ? 22 : step;
     if (point.message && !point.end) y += noteLine * (lines.get(point.message)!.length - 1);
-    if (point.at !== last && !point.now) placed.times.push({ at: point.at, y });
+    if (point.at !== last && !point.now) placed.times.push({ text: timeText(point.at), y });
     last = point.at;
     if (point.now) placed.now = y;
     else if (point.mark) {
-      const texts = wrap(point.mark.text, room, font);
-      placed.marks.push({ mark: point.mark, y, lines: texts });
-      y += noteLine * (texts.length - 1);
+      const text = wrap(point.mark.text, room, font);
+      placed.marks.push({ mark: point.mark, y, lines: text });
+      y += noteLine * (text.length - 1);
     }
     else if (point.end) placed.messages.push({ message: point.message!, from: starts.get(point.message!) ?? y - step, to: y });
     else if (point.message!.arrives === null || point.message!.arrives === point.message!.sent) placed.messages.push({ message: point.message!, from: y, to: y });
@@ -158,8 +164,8 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
           <line class="right" x1={x.right} x2={x.right} y1="4" y2={placed.height} />
         </g>
         <g class="times" aria-hidden="true">
-          {placed.times.map(({ at, y }) => (
-            <text key={at} x={x.left - 8} y={y + 4} text-anchor="end">{at === 0 ? '0' : time(at)}</text>
+          {placed.times.map(({ text, y }) => (
+            <text key={y} x={x.left - 8} y={y + 4} text-anchor="end">{text}</text>
           ))}
         </g>
         {placed.pauses.map(({ ns, y }) => (
@@ -178,9 +184,8 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
             <path d={`M${x[mark.side]} ${y}h${mark.side === 'left' ? beside - 4 : 4 - beside}`} />
             <circle cx={x[mark.side]} cy={y} r="4" />
             {lines.map((line, i) => (
-              <text key={i} x={mark.side === 'left' ? x.left + beside : x.right - beside} y={y + 4.5 + noteLine * i} text-anchor={mark.side === 'left' ? 'start' : 'end'}>{line}</text>
+              <text key={i} x={mark.side === 'left' ? x.left + beside : x.right - beside} y={y + 4.5 + noteLine * i} text-anchor={mark.side === 'left' ? 'start' : 'end'}>{line} </text>
             ))}
-            <title>{mark.text}</title>
           </g>
         ))}
         {placed.messages.map(({ message, from, to }) => (

@@ -18,7 +18,14 @@ export function WirePane({ state }: { state: State }) {
   const since = shown.length < packets.length ? shown[0]!.sent_ns : -1;
   const hidden = snapshot.packets_total - shown.length;
   const name = namer(snapshot.hosts);
-  const messages = [...talks(events, since), ...shown.map((p) => message(p, name(p.why.qp)))];
+  const keys = new Map<string, string>(); // the newest rkey of each host: one that stays is written once
+  const fresh = ({ carries, from }: PacketView) => {
+    const [key = ''] = /rkey 0x\w+/.exec(carries) ?? [];
+    if (!key || keys.get(from) === key) return '';
+    keys.set(from, key);
+    return key;
+  };
+  const messages = [...talks(events, since), ...shown.map((p) => message(p, name(p.why.qp), fresh(p)))];
   const empty = messages.length === 0;
 
   // The newest packet stays in view.
@@ -67,7 +74,7 @@ function title(p: PacketView): string {
   return p.opcode === 'RC_ACKNOWLEDGE' ? noteText(p.carries || 'ACK') : opcode(p.opcode);
 }
 
-function message(p: PacketView, name: string): Message {
+function message(p: PacketView, name: string, rkey: string): Message {
   const tone = p.why.kind === 'request' ? 'request' : p.why.kind.includes('nak') || p.why.kind === 'cnp' ? 'refusal' : 'answer';
   const notes = [
     p.why.again ? find(`ui.again.${p.why.again}`) : '',
@@ -76,7 +83,7 @@ function message(p: PacketView, name: string): Message {
     p.marked && p.outcome !== 'congestion_marks' ? t('ui.outcome.congestion_marks') : '',
     p.why.again && p.outcome === 'duplicates' ? t('ui.packet.duplicate') : p.check ? noteText(p.check) : p.outcome && find(`ui.outcome.${p.outcome}`),
   ];
-  const detail = [!p.check && /rkey 0x\w+/.exec(p.carries)?.[0], p.imm !== undefined && `imm ${p.imm}`];
+  const detail = [!p.check && rkey, p.imm !== undefined && `imm ${p.imm}`];
   const lost = p.fate === 'dropped' || p.fate === 'unrouted';
   const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : ignored(p) ? 'ignored' : 'delivered';
   return {
@@ -112,7 +119,7 @@ function markText(e: Event): string {
   if (e.event === 'wr.completed') return `${String(e.attrs?.status).replace('IBV_WC_', '')} ${e.attrs?.wr_id ?? ''}`;
   const text = e.event === 'wr.posted' ? `${eventText(e)} ${e.attrs?.wr_id ?? ''}` : eventText(e);
   if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });
-  return e.event !== 'async.event' && text.length > 34 ? `${text.slice(0, 33)}…` : text;
+  return text;
 }
 
 /** The time of an event, in nanoseconds of the virtual clock, which starts with 2026. */
