@@ -50,7 +50,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
 
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => {
-    form.current?.querySelector('.bit.wrong')?.scrollIntoView({ block: 'center' });
+    form.current?.querySelector('.bit.wrong')?.scrollIntoView({ block: 'nearest' });
   }, [outcome]);
 
   const from = qp.state;
