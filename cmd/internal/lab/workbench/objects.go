@@ -381,9 +381,12 @@ func namesOf[T ~uint32](bits []T, name func(T) string) map[string]T {
 	return m
 }
 
-var accessBits = namesOf([]verbs.Access{verbs.AccessLocalWrite, verbs.AccessRemoteWrite, verbs.AccessRemoteRead, verbs.AccessRemoteAtomic,
+// The usual rights come first: the page offers them in this order.
+var accessOrder = []verbs.Access{verbs.AccessLocalWrite, verbs.AccessRemoteRead, verbs.AccessRemoteWrite, verbs.AccessRemoteAtomic,
 	verbs.AccessMWBind, verbs.AccessZeroBased, verbs.AccessOnDemand, verbs.AccessHugeTLB, verbs.AccessFlushGlobal, verbs.AccessFlushPersistent,
-	verbs.AccessRelaxedOrdering}, verbs.Access.Name)
+	verbs.AccessRelaxedOrdering}
+
+var accessBits = namesOf(accessOrder, verbs.Access.Name)
 
 func accessOf(names []string) (verbs.Access, error) { return bitsOf("right", names, accessBits) }
 

@@ -60,9 +60,12 @@ type StatusRow struct {
 
 // AllTables returns the tables.
 func AllTables() Tables {
-	t := Tables{Transitions: map[string][]MoveRow{}, Attributes: map[string][]string{}, Opcodes: map[string][]string{}, Access: sorted(^verbs.Access(0), accessBits),
+	t := Tables{Transitions: map[string][]MoveRow{}, Attributes: map[string][]string{}, Opcodes: map[string][]string{},
 		Flags: sorted(^verbs.SendFlags(0), flagBits), Lessons: lessonViews(), Mistakes: mistakeViews(), Exam: examViews(), Subjects: subjects, Outcomes: simulated.Outcomes(),
 		Limits: map[string]int{"objects": maxObjects, "region": maxRegion, "queue": maxQueue, "wrs": maxWRs, "actions": maxActions}}
+	for _, a := range accessOrder {
+		t.Access = append(t.Access, a.Name())
+	}
 	for _, s := range qpstate.States() {
 		t.States = append(t.States, s.Name())
 	}
