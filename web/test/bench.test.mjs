@@ -71,6 +71,25 @@ test('the same by the keyboard alone', async (t) => {
   assert.match(await at(page, 'result').innerText(), /SUCCESS/);
 });
 
+test('the title of a move stays in view, and the usual rights come first', async (t) => {
+  const page = await open(t);
+  await press(page, 'bench');
+  await press(page, 'pair');
+  await press(page, 'client.qp.to.SQD');
+  await press(page, 'forbidden');
+  await at(page, 'bit.DEST_QPN').check();
+  await press(page, 'submit');
+  await at(page, 'bit-error.DEST_QPN').waitFor();
+  const inside = (selector) => page.locator(selector).evaluate((e) => { const { top, bottom } = e.getBoundingClientRect(); return top >= 0 && bottom <= innerHeight; });
+  assert.ok(await inside('#sheet-title'));
+  assert.ok(await inside('[data-test="bit-error.DEST_QPN"]'));
+  await press(page, 'cancel');
+  assert.match(await page.locator('.host.client .object.mr').innerText(), /lkey\s+(0x\w+)\s+rkey\s+\1[^]*one number for both/);
+  await press(page, 'client.reg_mr');
+  const rights = await page.locator('[data-test^="f.access."]').evaluateAll((all) => all.map((box) => box.dataset.test.slice(9)));
+  assert.deepEqual(rights.slice(0, 4), ['LOCAL_WRITE', 'REMOTE_READ', 'REMOTE_WRITE', 'REMOTE_ATOMIC']);
+});
+
 test('an illegal transition is refused at its bits', async (t) => {
   const page = await open(t);
   for (const action of objects) await perform(page, { ...action, host: 'client' });
@@ -107,7 +126,7 @@ const hidden = (page, selector) => page.evaluate((of) => {
 
 test('what an action is about is in view at 1400 × 900', async (t) => {
   const page = await open(t, { hash: '#lesson=loss' });
-  assert.equal(await hidden(page, '.host.client .object.mr .facts'), 0, 'the region’s keys at the start');
+  assert.equal(await hidden(page, '.host.client .object.mr .facts div:nth-child(2)'), 0, 'the region’s keys at the start');
   await perform(page, send);
   assert.ok(await hidden(page, '.host.client .object.mr') > 0, 'the request needs the room');
   await perform(page, { do: 'write', host: 'client', name: 'buf', text: 'Hello' });
@@ -282,6 +301,23 @@ test('a gap in the graph: what is dropped has a cross, and what is sent again is
   await perform(page, { do: 'selective_repeat', host: 'server', on: true });
   await lose();
   assert.deepEqual([(await dots('lost')).length, (await dots('again')).length], [4, 4]); // the two behind it are kept
+});
+
+test('the wire: times after a break, marks in whole, an rkey once', async (t) => {
+  const page = await open(t, { hash: '#mistake=lost-packet' });
+  while (!(await at(page, 'forward').isDisabled())) await press(page, 'forward');
+  const texts = (selector) => page.locator(`.wire ${selector}`).evaluateAll((all) => all.map((e) => e.textContent.trim()));
+  const times = await texts('.times text');
+  assert.deepEqual(times.filter((text, i) => text === times[i - 1]), []);
+  assert.ok(times.includes('491.6 ms') && times.at(-1) === '+40 µs', times.join());
+  assert.deepEqual((await texts('.mark text')).filter((text) => text.includes('…')), []);
+  const write = (id) => ({ do: 'post_send', host: 'client', name: 'qp', wrs: [{ id, opcode: 'RDMA_WRITE', flags: ['SIGNALED'], sgl: [{ mr: 'buf', length: 8 }], remote: { mr: 'buf', offset: 0 } }] });
+  const bench = await open(t);
+  await press(bench, 'bench');
+  await press(bench, 'pair');
+  for (const id of [1, 2, 3]) await perform(bench, write(id));
+  const labels = await bench.locator('.wire .message').evaluateAll((all) => all.map((e) => e.textContent));
+  assert.equal(labels.filter((text) => text.includes('rkey')).length, 1);
 });
 
 test('a session begins at the top of both hosts', async (t) => {

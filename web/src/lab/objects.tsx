@@ -16,11 +16,12 @@ export function Region({ mr, name }: { mr: MRView; name: string }) {
     <>
       <Memory mr={mr} name={name} />
       <Facts>
-        <Fact name="addr" value={mr.addr} />
-        <Fact name="length" value={String(mr.length)} />
         <Fact name="lkey" value={mr.lkey} />
         <Fact name="rkey" value={mr.rkey} />
+        <Fact name="addr" value={mr.addr} />
+        <Fact name="length" value={String(mr.length)} />
       </Facts>
+      {mr.rkey === mr.lkey && <p class="small muted" data-test="one-key">{t('ui.mr.one-key')}</p>}
       <p class="access">{mr.access.map((a) => <span class="chip">{a}</span>)}{mr.access.length === 0 && <span class="chip">{t('ui.mr.read-only')}</span>}</p>
     </>
   );

@@ -80,8 +80,8 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
           <div><dt>{t('ui.packet.payload')}</dt><dd>{t('ui.bytes', { n: packet.bytes })}</dd></div>
           <div><dt>{t('ui.packet.sent')}</dt><dd>{time(packet.sent_ns)}</dd></div>
           <div><dt>{t('ui.packet.fate')}</dt><dd>{fateText(packet)}{flying && ` · ${t('ui.packet.arrives', { at: time(packet.arrives_ns) })}`}</dd></div>
-          {packet.outcome && <div><dt>{t('ui.packet.outcome')}</dt><dd><span class="bad">{find(`ui.outcome.${packet.outcome}`)}</span> <span class="mono small muted">{packet.outcome}</span></dd></div>}
-          {packet.check && <div><dt>{t('ui.packet.check')}</dt><dd class="bad"><EngineText text={packet.check} /></dd></div>}
+          {packet.outcome && <div><dt>{t('ui.packet.outcome')}</dt><dd><span class={packet.outcome === 'kept' ? '' : 'bad'}>{find(`ui.outcome.${packet.outcome}`)}</span> <span class="mono small muted">{packet.outcome}</span></dd></div>}
+          {packet.check && packet.outcome !== 'kept' && <div><dt>{t('ui.packet.check')}</dt><dd class="bad"><EngineText text={packet.check} /></dd></div>}
           {why.answers !== undefined && <div><dt>{t('ui.packet.answers')}</dt><dd><Other id={why.answers} /></dd></div>}
           {why.because !== undefined && <div><dt>{t('ui.packet.because')}</dt><dd><Other id={why.because} /></dd></div>}
           {packet.copy_of !== undefined && <div><dt>{t('ui.packet.copy-of')}</dt><dd><Other id={packet.copy_of} /></dd></div>}
