@@ -186,6 +186,7 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
             {lines.map((line, i) => (
               <text key={i} x={mark.side === 'left' ? x.left + beside : x.right - beside} y={y + 4.5 + noteLine * i} text-anchor={mark.side === 'left' ? 'start' : 'end'}>{line} </text>
             ))}
+            <title>{mark.text}</title>
           </g>
         ))}
         {placed.messages.map(({ message, from, to }) => (
