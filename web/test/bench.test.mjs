@@ -100,7 +100,7 @@ test('an illegal transition is refused at its bits', async (t) => {
   await press(page, 'submit');
   const refusal = await at(page, 'refusal').innerText();
   assert.match(refusal, /EINVAL/);
-  assert.match(refusal, /lacks 2 bits[^]*has 1 bit[^]*marked below/);
+  assert.match(refusal, /lacks 2 bits[^]*has 1 bit[^]*marks below/);
   assert.doesNotMatch(refusal, /PKEY_INDEX|TIMEOUT/);
   assert.match(await at(page, 'bit-error.ACCESS_FLAGS').innerText(), /Missing/);
   assert.match(await at(page, 'bit-error.PKEY_INDEX').innerText(), /Missing/);
