@@ -64,7 +64,7 @@ function Seen({ state, since }: { state: State; since: number }) {
             <ul>
               {refused.map((r) => <li class="small"><code>{r.op}</code> <strong class="bad">{r.errno}</strong> {refusalText(r)}</li>)}
               {completions.map((wc) => <CompletionRow wc={wc} />)}
-              {events.map((e) => <li class="small">{eventText(e)}</li>)}
+              {events.map((e) => <li class="small event">{eventText(e)}</li>)}
               {refused.length + completions.length + events.length === 0 && <li class="small muted">{t('ui.mistake.nothing')}</li>}
               {host.objects.filter((o) => o.qp).map((o) => <li class="small mono">{o.name} · {o.qp!.state}</li>)}
             </ul>
