@@ -33,6 +33,7 @@ type reportPage struct {
 	}
 	Packets []struct {
 		From, QPN, Opcode string
+		PSN               uint32
 		Event             *int // the request that it belongs to
 	}
 }
