@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/internal/secure/credentials"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/softtest"
 )
 
@@ -56,6 +57,10 @@ func TestNotValid(t *testing.T) {
 		s := serve(t, "--tls", filepath.Join(dir, credentials.Server), "--listen", ipv4, "--metrics", "127.0.0.1:0")
 		s.event("certificate.expires", "level", "ERROR", "msg", "no client can connect: the certificate is valid only from", "msg", "try: new files in "+dir)
 		address := "http://" + s.event("metrics.served").str("address")
+		testkit.Until(t, "the server has started", func() bool {
+			_, text := get(t, address+"/healthz")
+			return !strings.HasPrefix(text, "starting")
+		})
 		if status, text := get(t, address+"/healthz"); status != http.StatusServiceUnavailable || !strings.HasPrefix(text, "serving, but no client can connect: the certificate is valid only from "+from.UTC().Format("2006-01-02")) {
 			t.Errorf("health of a server whose certificate is valid from %v: %d %s", from, status, text)
 		}
