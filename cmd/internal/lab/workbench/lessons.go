@@ -142,6 +142,21 @@ func (g *glance) refused(do, errno string) bool {
 	return g.action.Do == do && g.result.Refused != nil && g.result.Refused.Errno == errno
 }
 
+// goal reports whether a goal of the lesson was met before.
+func (g *glance) goal(key string) bool {
+	return slices.ContainsFunc(g.s.goals, func(s GoalState) bool { return s.Key == key && s.Met >= 0 })
+}
+
+// polledNothing reports whether the action was a poll of a host that found nothing.
+func (g *glance) polledNothing(host int) bool {
+	return g.at("poll_cq", host) && len(g.result.Completions) == 0
+}
+
+// at reports whether the action is of a kind and at a host.
+func (g *glance) at(do string, host int) bool {
+	return g.action.Do == do && g.action.Host == g.s.hosts[host].side.String() && g.result.Refused == nil
+}
+
 // polled reports whether the action polled a completion at a host.
 func (g *glance) polled(host int, status string, is func(*Completion) bool) bool {
 	if g.action.Do != "poll_cq" || g.action.Host != g.s.hosts[host].side.String() {

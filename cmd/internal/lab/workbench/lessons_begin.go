@@ -110,7 +110,7 @@ func beginning() []Lesson {
 			Answers: 3, Right: 2,
 			Solution: script(post(onRegion(1, "RDMA_WRITE", 0, 21)), run, poll("client"),
 				post(WR{ID: 2, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("client"),
-				post(WR{ID: 3, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}), run, poll("client")),
+				wrongWrite(3), run, poll("client")),
 		},
 		{
 			ID:    "immediate",

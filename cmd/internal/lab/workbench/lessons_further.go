@@ -63,7 +63,7 @@ func further() []Lesson {
 				{"again", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) && g.wasReset(client) }},
 			},
 			Answers: 3, Right: 1,
-			Solution: script(move("client", theQP, "ERR", nil), poll("client"), both(func(h string) []Action { return move(h, theQP, "RESET", nil) }),
+			Solution: script(move("client", theQP, "ERR", nil), poll("client"), both(reset),
 				both(toInit), recv("server", 1, 0, 64), both(tell), both(toRTR), both(toRTS), send(1, 16), run, poll("client")),
 		},
 		{
@@ -79,7 +79,7 @@ func further() []Lesson {
 					return g.action.Do == "modify_qp" && g.result.Refused == nil && len(g.action.Mask) > 1 && g.state(client, 0, qpstate.SQD) && slices.Contains(g.action.Mask, "TIMEOUT")
 				}},
 				{"sent", func(g *glance) bool {
-					return g.polled(client, "SUCCESS", opcode("SEND")) && g.state(client, 0, qpstate.RTS) && g.s.goals[2].Met >= 0
+					return g.polled(client, "SUCCESS", opcode("SEND")) && g.state(client, 0, qpstate.RTS) && g.goal("waits")
 				}},
 			},
 			Answers: 3, Right: 2,
@@ -94,7 +94,7 @@ func further() []Lesson {
 					return g.packet(func(p *PacketView) bool { return p.Fate == "dropped" && p.Opcode[:2] == "UC" })
 				}},
 				{"unaware", func(g *glance) bool {
-					return g.polled(client, "SUCCESS", func(c *Completion) bool { return c.QP == "uc" }) && g.s.goals[0].Met >= 0
+					return g.polled(client, "SUCCESS", func(c *Completion) bool { return c.QP == "uc" }) && g.goal("lost")
 				}},
 				{"rts", func(g *glance) bool {
 					return g.state(client, verbs.UD, qpstate.RTS) && g.state(server, verbs.UD, qpstate.RTR)

@@ -50,7 +50,7 @@ func network() []Lesson {
 					})
 				}},
 				{"sent", func(g *glance) bool {
-					return g.s.goals[3].Met >= 0 && g.polled(server, "SUCCESS", opcode("RECV")) && g.holds(server, newOrder)
+					return g.goal("other") && g.polled(server, "SUCCESS", opcode("RECV")) && g.holds(server, newOrder)
 				}},
 			},
 			Answers: 3, Right: 3,
@@ -70,7 +70,7 @@ func network() []Lesson {
 					return g.state(client, verbs.UD, qpstate.SQE) && g.polled(client, "SUCCESS", func(c *Completion) bool { return c.Opcode == "RECV" && g.arrived() > g.broke() })
 				}},
 				{"back", func(g *glance) bool { return g.moved(client, qpstate.SQE, qpstate.RTS) }},
-				{"sent", func(g *glance) bool { return g.s.goals[3].Met >= 0 && g.polled(server, "SUCCESS", opcode("RECV")) }},
+				{"sent", func(g *glance) bool { return g.goal("back") && g.polled(server, "SUCCESS", opcode("RECV")) }},
 			},
 			Answers: 3, Right: 2,
 			Solution: script(datagramTo("client", 3, sge(bufSize-16, 64)), poll("client"), datagramTo("client", 4, sge(0, 16)), poll("client"),
@@ -87,9 +87,9 @@ func network() []Lesson {
 					})
 				}},
 				{"cnp", func(g *glance) bool { return g.noticed("server") && g.window() <= smallWindow }},
-				{"waits", func(g *glance) bool { return g.s.goals[1].Met >= 0 && g.waitsForWindow() }},
+				{"waits", func(g *glance) bool { return g.goal("cnp") && g.waitsForWindow() }},
 				{"grows", func(g *glance) bool {
-					return g.s.goals[2].Met >= 0 && g.polled(client, "SUCCESS", nil) && g.window() > smallWindow
+					return g.goal("waits") && g.polled(client, "SUCCESS", nil) && g.window() > smallWindow
 				}},
 				{"ack", func(g *glance) bool { return g.noticed("client") }},
 			},
@@ -166,7 +166,7 @@ const (
 )
 
 func staleSolution() []Action {
-	again := script(both(func(h string) []Action { return move(h, theQP, "RESET", nil) }), both(toInit))
+	again := script(both(reset), both(toInit))
 	up := script(both(toRTR), both(toRTS))
 	late := func(packet int) []Action { return one(&Action{Do: "delay", Packet: packet, NS: 50000}) }
 	psn := uint32(0x7a31c5)

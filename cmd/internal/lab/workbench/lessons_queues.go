@@ -92,7 +92,7 @@ func eitherQuiet(host string) []Action {
 
 // renewed moves a queue pair through RESET to INIT, and tells the peer about it.
 func renewed(host string) []Action {
-	return script(move(host, theQP, "RESET", nil), toInit(host), tell(host))
+	return script(reset(host), toInit(host), tell(host))
 }
 
 // signalLast signals the last of some requests.
@@ -115,23 +115,8 @@ func overrun() []Action {
 	qp := makeQP("client", theQP, "RC")
 	qp[0].SendCQ, qp[0].RecvCQ = "deep", "deep"
 	return script(post(writes(1, smallDepth)...), run, post(writes(5, 1)...), run, poll("client"), closing("client", theQP), closing("client", theCQ),
-		one(&Action{Do: "create_cq", Host: "client", Name: "deep", Depth: 16}), qp, move("server", theQP, "RESET", nil), both(toInit), both(tell),
+		one(&Action{Do: "create_cq", Host: "client", Name: "deep", Depth: 16}), qp, reset("server"), both(toInit), both(tell),
 		both(toRTR), both(toRTS), post(writes(6, 2*smallDepth)...), run)
-}
-
-// goal reports whether a goal of the lesson was met before.
-func (g *glance) goal(key string) bool {
-	return slices.ContainsFunc(g.s.goals, func(s GoalState) bool { return s.Key == key && s.Met >= 0 })
-}
-
-// polledNothing reports whether the action was a poll of a host that found nothing.
-func (g *glance) polledNothing(host int) bool {
-	return g.at("poll_cq", host) && len(g.result.Completions) == 0
-}
-
-// at reports whether the action is of a kind and at a host.
-func (g *glance) at(do string, host int) bool {
-	return g.action.Do == do && g.action.Host == g.s.hosts[host].side.String() && g.result.Refused == nil
 }
 
 // waited reports whether the action was a wait of a host for an event, slept whether the wait would sleep.

@@ -195,3 +195,11 @@ func text(host string, off int, s string) []Action {
 func drop(packet int) []Action { return one(&Action{Do: "drop", Packet: packet}) }
 
 func closing(host, name string) []Action { return one(&Action{Do: "close", Host: host, Name: name}) }
+
+// wrongWrite is a WRITE with the key of no region, which ends in ERR at both ends.
+func wrongWrite(id Num) []Action {
+	return post(WR{ID: id, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}})
+}
+
+// reset moves a host's queue pair to RESET.
+func reset(host string) []Action { return move(host, theQP, "RESET", nil) }
