@@ -194,11 +194,12 @@ func (t *Turn) Hold(w *Waiter) bool {
 	return t.try(w)
 }
 
-// Free ends the time of Hold. Those who sleep go on doing so for a tick, because Hold will probably come again.
+// Free ends the time of Hold. Those who sleep go on doing so for a tick, because Hold will probably come again. So does whoever
+// works still although Hold has interrupted it: otherwise it could work again before the next Hold, each time.
 func (t *Turn) Free() {
 	t.Lock()
 	defer t.Unlock()
-	t.held = false
+	t.held = t.held && t.worker != nil
 }
 
 // sleep returns when the waiter is woken, or ctx or owner has ended.
