@@ -156,7 +156,9 @@ static bool await(struct context *c, struct channel *channel)
 	while (!ready[0].revents && !interrupted) {
 		bool drives = __atomic_load_n(&channel->driver, __ATOMIC_RELAXED);
 		int n = poll_first(&channel->vain, ready, drives ? 2 : 1);
-		if (!n)
+		if (n)
+			pthread_testcancel(); /* poll_first is no cancellation point, and packets may always come soon */
+		else
 			n = poll(ready, drives ? 2 : 1, drives ? -1 : retry);
 		if (n < 0)
 			interrupted = errno != EINTR || !signals_restart();

@@ -31,12 +31,12 @@ static bool several_processors(void)
 
 /*
  * This is patience of softroce/await.go, with the same clock, so that both ends poll at the same time. Threads that race may
- * lose a count. A thread is cancelled while it sleeps, not while it polls: AddressSanitizer keeps a frame's marks on the stack
- * if the cancelled frame has no cleanup handler.
+ * lose a count. A thread is not cancelled in here: AddressSanitizer keeps a frame's marks on the stack if the cancelled frame
+ * has no cleanup handler.
  */
 int poll_first(unsigned *vain, struct pollfd *fds, int n)
 {
-	const unsigned vain_step = 8, most_vain = 10 * vain_step, slot_bits = 20;
+	const unsigned vain_cost = 2, vain_step = 8, most_vain = 10 * vain_step, slot_bits = 20;
 	unsigned v = __atomic_load_n(vain, __ATOMIC_RELAXED);
 	if (!several_processors() || now_ns(CLOCK_REALTIME) >> slot_bits & ((1u << v / vain_step) - 1))
 		return 0;
@@ -47,10 +47,10 @@ int poll_first(unsigned *vain, struct pollfd *fds, int n)
 		ready = poll(fds, n, 0);
 	while (!ready && now_ns(CLOCK_MONOTONIC) - began < POLL_NS);
 	pthread_setcancelstate(cancel, NULL);
-	if (ready)
+	if (ready > 0)
 		v -= v > 0;
-	else
-		v = v + 2 < most_vain ? v + 2 : most_vain;
+	else if (!ready) /* a signal says nothing */
+		v = v + vain_cost < most_vain ? v + vain_cost : most_vain;
 	__atomic_store_n(vain, v, __ATOMIC_RELAXED);
 	return ready;
 }
