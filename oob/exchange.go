@@ -172,21 +172,20 @@ func exchange[T any](c *Conn, ctx context.Context, step string, t MessageType, n
 	return receive[T](c, ctx, step, t)
 }
 
-// send writes one frame. It stops when the connection ends and returns the reason, which
-// explains more than a broken pipe.
+// send writes one frame. Unless that is a hello, it stops when the connection ends. It returns the reason, which explains more
+// than a broken pipe.
 func (c *Conn) send(ctx context.Context, step string, t MessageType, name string, frame []byte) error {
 	if err := c.claim(carriesMessages); err != nil {
 		return stepError(opSending, step, err)
 	}
 	began := time.Now()
-	err, watched := c.ctx.Err(), ctx
-	if t == TypeHello {
-		err = nil // a foreign peer learns from it with whom it speaks, also if its first bytes were faster
-	} else if err == nil {
-		var cancel context.CancelFunc
+	var err error
+	watched, cancel := ctx, context.CancelFunc(func() {})
+	if t != TypeHello { // a foreign peer learns from a hello with whom it speaks, even if its own bytes came first
+		err = c.ctx.Err()
 		watched, cancel = c.Watch(ctx)
-		defer cancel()
 	}
+	defer cancel()
 	if err == nil {
 		err = c.write(watched, frame)
 		if err == nil {
