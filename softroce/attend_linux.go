@@ -7,8 +7,8 @@
 //  2. A thread that finds no completion calls Drive, which receives what has arrived and sends
 //     what follows. If a completion results, the device owes an answer: it leaves with the thread's
 //     next post, the next Drive or, some milliseconds later, by the standby thread.
-//  3. The standby thread, a thread of its own, receives if nobody has driven for a millisecond. While others
-//     drive, it looks once per millisecond. While nothing arrives and nothing is owed, it sleeps.
+//  3. The standby thread receives at once if others drive rarely and none waits for packets. Otherwise it leaves the packets to
+//     them for a tick. While nothing arrives and nothing is owed, it sleeps.
 //     What wakes it for other reasons (call) wakes no thread that waits for packets.
 //  4. The completions of datagrams are those that programs in C know (NetworkInSL).
 
@@ -38,6 +38,7 @@ const manyDrives = 8
 // standby is the thread that receives for a device that is attended.
 type standby struct {
 	d         *device
+	tick      time.Duration // standByTick
 	packets   int           // an epoll descriptor, readable while packets wait
 	mu        sync.Mutex    // held while call is written or closed
 	call      int           // an eventfd that ends the standby thread's sleep
@@ -52,7 +53,7 @@ type standby struct {
 // that wait for the descriptor and will call Drive. Attend must be called before any object is
 // made. If it fails, the device can only be closed.
 func (d *device) Attend(attending *int32) (packets int, err error) {
-	s := &standby{d: d, attending: attending, packets: -1, call: -1}
+	s := &standby{d: d, tick: standByTick, attending: attending, packets: -1, call: -1}
 	if err := s.open(); err != nil {
 		s.free()
 		return -1, err
@@ -200,13 +201,13 @@ func (s *standby) run() {
 
 // pause leaves the packets to other threads for a tick.
 func (s *standby) pause() {
-	tick := unix.NsecToTimespec(int64(standByTick))
+	tick := unix.NsecToTimespec(int64(s.tick))
 	_ = unix.Nanosleep(&tick, nil)
 }
 
 // wait waits for packets: for a tick or, if nobody has driven since seen and nothing is owed, forever.
 func (s *standby) wait(seen uint64, tick bool) (packets bool, err error) {
-	timeout := int(standByTick / time.Millisecond)
+	timeout := int(s.tick / time.Millisecond)
 	if !tick {
 		s.idle.Store(true) // before the locks are tried: a thread that has one now will look
 		for _, r := range s.d.receivers {

@@ -173,8 +173,8 @@ func TestDriveReports(t *testing.T) {
 	})
 }
 
-// TestKeeperReceives lets nobody drive.
-func TestKeeperReceives(t *testing.T) {
+// TestStandbyReceives lets nobody drive.
+func TestStandbyReceives(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		t.Run(fmt.Sprint("loss ", loss), func(t *testing.T) {
 			a, b := newAttendedPair(t, loss, loss == 0)
@@ -187,8 +187,8 @@ func TestKeeperReceives(t *testing.T) {
 	}
 }
 
-// TestKeeperTakesOver stops driving at different moments. The peer's request must be answered.
-func TestKeeperTakesOver(t *testing.T) {
+// TestStandbyTakesOver stops driving at different moments. The peer's request must be answered.
+func TestStandbyTakesOver(t *testing.T) {
 	a, b := newAttendedPair(t, 0, true)
 	for i := range 60 {
 		a.send(receiveBytes)

@@ -27,11 +27,12 @@ func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }
 // polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on. Threads of C
 // have the same rule (cabi/shim/wait.c).
 type patience struct {
-	vain int // twice the number of polls in vain, less the number of others; 0 to mostVain
+	vain int // vainCost for each poll in vain, less one for each other; 0 to mostVain
 }
 
 const (
-	// vainStep is how much more in vain halves the number of slots.
+	vainCost = 2
+	// vainStep is the growth of vain that halves the number of slots.
 	vainStep = 8
 	mostVain = 10 * vainStep
 	// slotBits is the length of a slot, about a millisecond, as a power of two in nanoseconds.
@@ -52,7 +53,7 @@ func (p *patience) poll(began time.Time, try func() (came, stop bool)) (came boo
 		case stop: // which says nothing
 			return false
 		case time.Now().After(limit):
-			p.vain = min(p.vain+2, mostVain)
+			p.vain = min(p.vain+vainCost, mostVain)
 			return false
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// traffic says whether a stream is moved: much, in one direction only, while the other one acknowledges. In a stream nobody
-// polls (await.go), and threads of C that wait sleep (attend_linux.go).
+// traffic says whether a stream is moved: much, in one direction only, while the other one acknowledges. In a stream no goroutine
+// polls (await.go), and a thread of C whose polls find nothing sleeps (found_nothing in cabi/shim/wait.c).
 type traffic struct {
 	stream            atomic.Bool
 	in, out, receives atomic.Int64 // since the last decision
