@@ -4,11 +4,11 @@ package usage
 
 import "fmt"
 
-// Error is such an error.
+// Error reports choices on a command line that fail with any device and any peer.
 type Error struct{ error }
 
 // Unwrap returns the wrapped error.
 func (e Error) Unwrap() error { return e.error }
 
-// Errorf makes an Error.
+// Errorf returns an Error with the text of fmt.Errorf; %w wraps.
 func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }

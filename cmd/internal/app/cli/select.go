@@ -46,7 +46,7 @@ func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag
 		if c != cmd {
 			return usual(c)
 		}
-		return usageOf(c, s)
+		return printUsage(c, s)
 	})
 	complete(cmd, "peer", run.PeerNames())
 	complete(cmd, "job", s.Peer.Jobs.Names())
@@ -61,8 +61,8 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 	}
 }
 
-// usage prints the end of --help: the flags in groups, the flags of the job first.
-func usageOf(cmd *cobra.Command, s *run.Selection) error {
+// printUsage prints the end of --help: the flags in groups, the flags of the job first.
+func printUsage(cmd *cobra.Command, s *run.Selection) error {
 	w := cmd.OutOrStderr()
 	fmt.Fprintf(w, "Usage:\n  %s\n  %s <command>\n\nExamples:\n%s\n\nCommands:\n", cmd.UseLine(), cmd.CommandPath(), cmd.Example)
 	for _, c := range cmd.Commands() {
