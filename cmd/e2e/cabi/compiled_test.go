@@ -80,7 +80,7 @@ func TestMemory(t *testing.T) {
 
 // TestThreads uses the device in many threads, some of which are cancelled or interrupted.
 func TestThreads(t *testing.T) {
-	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "interrupt", "imports", "short-lived")
+	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "cancel-busy", "interrupt", "imports", "short-lived")
 }
 
 // TestChannels waits for completion events and asynchronous events in all ways.

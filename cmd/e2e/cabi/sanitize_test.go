@@ -88,7 +88,7 @@ func TestAddressSanitizer(t *testing.T) {
 	}
 	for name, cases := range map[string][]string{
 		"channels": {"nonblocking", "many", "replaced", "full", "acks"},
-		"threads":  {"separate", "shared", "events", "cancel", "short-lived"},
+		"threads":  {"separate", "shared", "events", "cancel", "cancel-busy", "short-lived"},
 	} {
 		program := compile(t, name)
 		for _, c := range cases {

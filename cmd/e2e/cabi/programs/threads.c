@@ -108,6 +108,34 @@ static void cancel(void)
 	exchange(&a, &b, 100);
 }
 
+static bool over;
+
+/* write_on WRITEs from b to a without a pause, until over. */
+static void *write_on(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&over, __ATOMIC_SEQ_CST)) {
+		CHECK(!post(&b, IBV_WR_RDMA_WRITE, &a, 8, 1));
+		CHECK(completion(b.cq).status == IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+/* A thread whose device always has packets for others can be cancelled, too. */
+static void cancel_busy(void)
+{
+	pthread_t thread, writer;
+	void *result;
+	CHECK(!pthread_create(&writer, NULL, write_on, NULL));
+	for (int i = 0; i < 8; i++) {
+		CHECK(!pthread_create(&thread, NULL, get_event, a.channel));
+		usleep(1000 * i);
+		CHECK(!pthread_cancel(thread) && !pthread_join(thread, &result) && result == PTHREAD_CANCELED);
+	}
+	__atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
+	CHECK(!pthread_join(writer, NULL));
+}
+
 /* A signal ends a wait unless the handler asks for a restart. */
 static volatile sig_atomic_t alarms;
 static void on_alarm(int sig)
@@ -216,6 +244,8 @@ int main(int argc, char **argv)
 		events();
 	else if (!strcmp(argv[1], "cancel"))
 		cancel();
+	else if (!strcmp(argv[1], "cancel-busy"))
+		cancel_busy();
 	else if (!strcmp(argv[1], "interrupt"))
 		interrupt();
 	else if (!strcmp(argv[1], "imports"))
