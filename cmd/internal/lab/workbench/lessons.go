@@ -85,9 +85,9 @@ func (l *Lesson) view() LessonView {
 	return v
 }
 
-// checkGoals notes which goals the last action has reached. freed is how many places in send queues it has freed.
-func (s *Session) checkGoals(freed int) {
-	g := &glance{s: s, action: &s.actions[len(s.actions)-1], result: s.results[len(s.results)-1], freed: freed}
+// checkGoals notes which goals the last action has reached.
+func (s *Session) checkGoals() {
+	g := &glance{s: s, action: &s.actions[len(s.actions)-1], result: s.results[len(s.results)-1]}
 	for i, goal := range s.lesson.Goals {
 		if s.goals[i].Met < 0 && goal.Met(g) {
 			s.goals[i].Met = len(s.actions) - 1
@@ -100,7 +100,6 @@ type glance struct {
 	s      *Session
 	action *Action
 	result *Result
-	freed  int // places in the send queue that the action has freed
 }
 
 // The hosts by number, for goals.

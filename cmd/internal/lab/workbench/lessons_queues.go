@@ -24,16 +24,17 @@ func queues() []Lesson {
 			Start: script(connect(eitherQuiet, nil, nil), text("client", 0, "8 bytes.")),
 			Goals: []Goal{
 				{"silent", func(g *glance) bool {
-					return g.polledNothing(client) && g.s.held() > 0 && g.holds(server, "8 bytes.")
+					return g.polledNothing(client) && g.s.hosts[client].held() > 0 && g.holds(server, "8 bytes.")
 				}},
 				{"full", func(g *glance) bool {
-					return g.refused("post_send", "ENOMEM") && g.s.held() == fewSends && len(g.cq(client).Completions) == 0
+					cq := g.cq(client)
+					return g.refused("post_send", "ENOMEM") && g.action.Host == "client" && g.s.hosts[client].held() == fewSends && cq != nil && len(cq.Completions) == 0
 				}},
 				{"reset", func(g *glance) bool {
 					return g.wasReset(client) && g.state(client, 0, qpstate.RTS) && (g.state(server, 0, qpstate.RTR) || g.state(server, 0, qpstate.RTS))
 				}},
 				{"freed", func(g *glance) bool {
-					return g.polled(client, "SUCCESS", opcode("RDMA_WRITE")) && len(g.result.Completions) == 1 && g.freed >= fewSends && g.goal("full")
+					return g.polled(client, "SUCCESS", opcode("RDMA_WRITE")) && len(g.result.Completions) == 1 && g.result.freed >= fewSends && g.goal("full")
 				}},
 			},
 			Answers: 3, Right: 2,

@@ -83,6 +83,8 @@ func TestGoals(t *testing.T) {
 		{"signalling", "silent", poll("client")},
 		{"signalling", "full", post(writes(1, fewSends+1)...)}, // they are not done
 		{"signalling", "full", script(post(signalLast(writes(1, fewSends))...), run, post(writes(5, 1)...), poll("client"), post(writes(5, 1)...))},
+		{"signalling", "full", script(postAt("server", theQP, writes(1, 4)...), run, closing("client", theQP), closing("client", theCQ),
+			postAt("server", theQP, writes(5, 5)...))}, // the server's queue is full
 		{"signalling", "freed", script(post(signalLast(writes(1, fewSends))...), run, poll("client"))}, // without the mistake before it
 		{"overrun", "full", script(post(writes(1, smallDepth-1)...), run)},
 		{"overrun", "err", script(post(writes(1, smallDepth)...), run, poll("client"), post(writes(5, 1)...), run)},
@@ -118,6 +120,16 @@ func TestGoals(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("lesson %s has no goal %s", test.lesson, test.goal)
+		}
+	}
+}
+
+// TestGoalsOfTheClient shows that the server's requests keep no goal of the lesson signalling from being met.
+func TestGoalsOfTheClient(t *testing.T) {
+	l, _ := findLesson("signalling")
+	for _, g := range played(t, Setup{Lesson: l.ID}, script(l.Start, postAt("server", theQP, onRegion(1, "RDMA_WRITE", 64, 8)), run, l.Solution)).goals {
+		if g.Met < 0 {
+			t.Errorf("goal %s is not met", g.Key)
 		}
 	}
 }

@@ -17,8 +17,8 @@ func TestPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		sends := s.hosts[client].qpView(o).Sends
-		if s.held() != done || len(sends) != all {
-			t.Fatalf("%d requests are done and %d have a place, want %d and %d", s.held(), len(sends), done, all)
+		if got := s.hosts[client].held(); got != done || len(sends) != all {
+			t.Fatalf("%d requests are done and %d have a place, want %d and %d", got, len(sends), done, all)
 		}
 	}
 	refused := func(want string) {

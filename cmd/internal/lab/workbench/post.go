@@ -294,12 +294,13 @@ func (h *host) pollCQ(a *Action) (*Result, error) {
 	if a.Max == 0 {
 		a.Max = defaultPoll
 	}
+	held := h.held()
 	wcs := make([]verbs.WC, a.Max)
 	n, err := o.cq.Poll(wcs)
 	if err != nil {
 		return &Result{Refused: refusalOf(err)}, nil
 	}
-	r := &Result{}
+	r := &Result{freed: held - h.held()}
 	for i := range wcs[:n] {
 		h.completed(&wcs[i])
 		r.Completions = append(r.Completions, h.completion(&wcs[i]))

@@ -55,6 +55,7 @@ type Result struct {
 	Code        Code         `json:"code"`                  // the same in C and in Go
 
 	acked int // of ack_cq_events: how many
+	freed int // of a poll: the places in send queues that it has freed
 }
 
 // New returns a session without actions.
@@ -158,7 +159,7 @@ func (s *Session) Do(a Action) (*Result, error) {
 	s.collectEvents()
 	s.notice(before, packets)
 	s.code(&a, r, before)
-	s.checkGoals(before.held - s.held())
+	s.checkGoals()
 	return r, nil
 }
 

@@ -115,7 +115,6 @@ type memory struct {
 	bytes  map[*object][]byte
 	attrs  map[*object]*qpstate.Attr
 	flying []int
-	held   int // places in send queues of requests that are done
 }
 
 // remember copies what an action may change.
@@ -137,17 +136,14 @@ func (s *Session) remember() memory {
 	for _, p := range s.world.InFlight() {
 		m.flying = append(m.flying, p.ID)
 	}
-	m.held = s.held()
 	return m
 }
 
-// held returns how many places in send queues belong to requests that are done.
-func (s *Session) held() (n int) {
-	for _, h := range s.hosts {
-		for _, o := range h.objects {
-			if o.kind == "QP" && !o.closed {
-				n += len(s.world.Held(h.side, o.qp))
-			}
+// held returns how many places in the host's send queues belong to requests that are done.
+func (h *host) held() (n int) {
+	for _, o := range h.objects {
+		if o.kind == "QP" && !o.closed {
+			n += len(h.s.world.Held(h.side, o.qp))
 		}
 	}
 	return n
