@@ -90,7 +90,9 @@ func drainTask() examPart {
 func rnrTask() examPart {
 	return task("rnr", subjectWire, script(connected(nil, nil), recv("server", 1, 0, 64)),
 		script(send(1, 16), send(2, 16), step, step, step, recv("server", 2, 64, 64), run, poll("client")),
-		Goal{"nak", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" }) }},
+		Goal{"nak", func(g *glance) bool {
+			return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" && p.From == "server" })
+		}},
 		Goal{"sent", func(g *glance) bool {
 			return g.goal("nak") && !g.wasReset(client) && sent(g) && !slices.ContainsFunc(g.qps(client), func(o *object) bool {
 				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
@@ -116,7 +118,7 @@ func noticeTask() examPart {
 		script(recv("server", 1, 0, 0), post(WR{ID: 1, Opcode: "RDMA_WRITE_WITH_IMM", SGL: sge(0, 21), Imm: 42, Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("server")),
 		Goal{"notice", func(g *glance) bool {
 			return g.holds(server, written) && g.polled(server, "SUCCESS", func(c *Completion) bool {
-				return c.Opcode == "RECV_RDMA_WITH_IMM" && c.Imm != nil && *c.Imm == 42
+				return c.Opcode == "RECV_RDMA_WITH_IMM" && c.Imm != nil && *c.Imm == 42 && int(c.ByteLen) == len(written)
 			})
 		}})
 }
@@ -141,7 +143,9 @@ func silentTask() examPart {
 func twiceTask() examPart {
 	return task("twice", subjectWire, script(connected(nil, values{"TIMEOUT": 10}), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
 		script(send(1, 16), step, drop(2), run, poll("client")),
-		Goal{"twice", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Outcome == "duplicates" }) }},
+		Goal{"twice", func(g *glance) bool {
+			return g.packet(func(p *PacketView) bool { return p.Outcome == "duplicates" && p.From == "client" })
+		}},
 		Goal{"sent", func(g *glance) bool { return g.goal("twice") && sent(g) }})
 }
 

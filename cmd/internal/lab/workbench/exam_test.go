@@ -27,6 +27,7 @@ func TestExam(t *testing.T) {
 
 // TestExamGoals shows that a task is not solved by what only looks like its solution.
 func TestExamGoals(t *testing.T) {
+	answer := postAt("server", theQP, WR{ID: 1, Opcode: "SEND", SGL: sge(0, 16)})
 	for _, test := range []struct {
 		task, goal string
 		actions    []Action
@@ -34,12 +35,15 @@ func TestExamGoals(t *testing.T) {
 		{"drain", "timeout", move("client", theQP, "RTS", values{"TIMEOUT": 18})}, // RTS does not take this bit
 		{"drain", "timeout", script(move("client", theQP, "SQD", nil), run, move("client", theQP, "SQD", values{"TIMEOUT": 18}))},
 		{"drain", "sent", script(both(reset), both(toInit), both(toRTR), both(toRTS), recv("server", 1, 0, 64), send(2, 16), run, poll("client"))},
+		{"rnr", "nak", script(answer, step)}, // the client sends this NAK
 		{"rnr", "sent", script(send(1, 16), run, poll("client"))},
 		{"rnr", "sent", script(send(1, 16), send(2, 16), step, step, step, poll("client"))}, // the second still waits
 		{"rights", "read", script(post(onRegion(1, "RDMA_READ", 128, 18)), run, poll("client"))},
 		{"notice", "notice", script(recv("server", 1, 128, 64), post(WR{ID: 1, Opcode: "SEND_WITH_IMM", SGL: sge(0, 21), Imm: 42}), run, poll("server"))},
+		{"notice", "notice", script(recv("server", 1, 0, 0), post(onRegion(1, "RDMA_WRITE", 128, 21), WR{ID: 2, Opcode: "RDMA_WRITE_WITH_IMM", Imm: 42, Remote: &Remote{MR: theMR}}), run, poll("server"))}, // with two requests
 		{"recover", "sent", script(send(2, 16), run, poll("client"))},
 		{"silent", "sent", script(send(2, 16), run, poll("client"))},
+		{"twice", "twice", script(recv("client", 1, 0, 64), answer, one(&Action{Do: "duplicate", Packet: 1}), run)}, // the server's request
 		{"twice", "sent", script(send(1, 16), run, poll("client"))},
 		{"bounds", "refused", script(wrongWrite(1), run, poll("client"))},
 		{"full", "again", post(onRegion(1, "RDMA_WRITE", 0, 8))},

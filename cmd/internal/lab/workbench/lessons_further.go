@@ -47,7 +47,9 @@ func further() []Lesson {
 			ID:    "rnr",
 			Start: connected(nil, values{"RNR_RETRY": 2}),
 			Goals: []Goal{
-				{"nak", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" }) }},
+				{"nak", func(g *glance) bool {
+					return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" && p.From == "server" })
+				}},
 				{"sent", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }},
 				{"exceeded", func(g *glance) bool { return g.polled(client, "RNR_RETRY_EXC_ERR", nil) }},
 			},

@@ -105,7 +105,8 @@ func TestGoals(t *testing.T) {
 		{"windows", "write", script(tell("server"), post(onRegion(1, "RDMA_WRITE", windowAt, 18)), run, poll("client"))}, // by the region's rkey
 		{"windows", "inv", script(send(1, 4), run, poll("server"))},
 		{"windows", "ended", script(tell("server"), post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}), run, poll("client"))},
-		{"loss", "drop", script(recv("server", 1, 0, 64), send(1, 16), step, drop(2))}, // the ACK
+		{"rnr", "nak", script(postAt("server", theQP, WR{ID: 1, Opcode: "SEND", SGL: sge(0, 16)}), step)}, // the client sends this NAK
+		{"loss", "drop", script(recv("server", 1, 0, 64), send(1, 16), step, drop(2))},                    // the ACK
 		{"srq", "recv", script(one(&Action{Do: "create_srq", Host: "server", Name: theSRQ, PD: thePD, MaxWR: 4}), postRecv("server", theSRQ, WR{ID: 1, SGL: sge(0, 64)}))},
 	} {
 		l, _ := findLesson(test.lesson)
