@@ -160,9 +160,8 @@ func boundsTask() examPart {
 
 // fullTask: a send queue has room again when a completion behind its requests was polled.
 func fullTask() examPart {
-	places := objects("client")[3].Cap.SendWR
 	return task("full", subjectQueues, connected(nil, nil),
-		script(post(writes(1, int(places))...), post(writes(9, 1)...), run, poll("client"), post(writes(9, 1)...)),
+		script(post(writes(1, sendPlaces)...), post(writes(1+sendPlaces, 1)...), run, poll("client"), post(writes(1+sendPlaces, 1)...)),
 		Goal{"full", func(g *glance) bool { return g.refused("post_send", "ENOMEM") && g.action.Host == "client" }},
 		Goal{"again", func(g *glance) bool {
 			return g.goal("full") && g.at("post_send", client) && g.result.Accepted > 0

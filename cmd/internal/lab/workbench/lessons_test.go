@@ -28,7 +28,7 @@ func TestGoals(t *testing.T) {
 		return post(WR{ID: 2, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: off}})
 	}
 	five := func(id Num, lose int) []Action { return script(send(id, fivePackets), drop(lose), run, poll("client")) }
-	reset := script(both(func(h string) []Action { return move(h, theQP, "RESET", nil) }), both(toInit))
+	again := script(both(reset), both(toInit))
 	up := script(both(toRTR), both(toRTS))
 	other := uint32(0x900)
 	otherPSN := one(&Action{Do: "exchange", Host: "client", Name: theQP, PSN: &other})
@@ -52,12 +52,12 @@ func TestGoals(t *testing.T) {
 		{"gap", "alone", five(2, 5)},
 		{"gap", "keep", script(keeping("client"), five(2, 5))},
 		{"gap", "keep", script(keeping("client"), keeping("server"), five(2, 7))},
-		{"stale", "again", script(send(1, 13), run, reset, up)},
-		{"stale", "again", script(send(1, 13), reset, otherPSN, up)},
+		{"stale", "again", script(send(1, 13), run, again, up)},
+		{"stale", "again", script(send(1, 13), again, otherPSN, up)},
 		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, poll("server"))},
-		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, reset, up, recv("server", 1, 0, 64), send(2, 13), run, poll("server"))},
+		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, again, up, recv("server", 1, 0, 64), send(2, 13), run, poll("server"))},
 		{"stale", "swallowed", script(recv("server", 1, 0, 64), send(1, 13), one(&Action{Do: "duplicate", Packet: 1}), run, poll("client"))},
-		{"stale", "other", script(recv("server", 1, 0, 64), send(1, 13), run, send(2, 13), reset, up, run)},
+		{"stale", "other", script(recv("server", 1, 0, 64), send(1, 13), run, send(2, 13), again, up, run)},
 		{"stale", "sent", script(recv("server", 1, 0, 64), text("client", 0, newOrder), send(1, 13), run, poll("server"))},
 		{"sqe", "sqe", script(datagramTo("client", 1, sge(bufSize-16, 64)))},
 		{"sqe", "flush", broken(udSend)},

@@ -50,9 +50,12 @@ func parents(host string, size int) []Action {
 		one(&Action{Do: "create_cq", Host: host, Name: theCQ, Depth: 32}))
 }
 
+// sendPlaces is the size of a send queue.
+const sendPlaces = 8
+
 func makeQP(host, name, kind string) []Action {
 	return one(&Action{Do: "create_qp", Host: host, Name: name, PD: thePD, Type: kind, SendCQ: theCQ, RecvCQ: theCQ, SigAll: true,
-		Cap: &Cap{SendWR: 8, RecvWR: 8, SendSGE: 2, RecvSGE: 2, Inline: 64}})
+		Cap: &Cap{SendWR: sendPlaces, RecvWR: 8, SendSGE: 2, RecvSGE: 2, Inline: 64}})
 }
 
 func objects(host string) []Action {
