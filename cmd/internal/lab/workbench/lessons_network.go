@@ -175,9 +175,9 @@ func staleSolution() []Action {
 		recv("server", 2, 64, 64), run, send(4, 13), run, poll("server"))
 }
 
-// stale reports whether the client sent a packet before its queue pair was moved to RESET the last time.
+// stale reports whether the client sent a packet before both queue pairs were moved to RESET the last time.
 func (g *glance) stale(p *PacketView) bool {
-	return p.From == "client" && p.Request && p.Action < g.lastReset(client)
+	return p.From == "client" && p.Request && p.Action < min(g.lastReset(client), g.lastReset(server))
 }
 
 // staleInFlight reports whether a stale packet is on the wire, and has the number that the server expects.
@@ -203,7 +203,7 @@ func (g *glance) far(number uint32) bool {
 	})
 }
 
-// staleTaken reports whether the server has served a stale packet as one of the present connection, which it was reset for too.
+// staleTaken reports whether the server has served a stale packet as one of the present connection.
 func (g *glance) staleTaken() bool {
 	return slices.ContainsFunc(g.s.world.Packets(), func(p *simulated.Packet) bool {
 		v := g.s.packetView(p)

@@ -29,6 +29,7 @@ func TestGoals(t *testing.T) {
 	}
 	five := func(id Num, lose int) []Action { return script(send(id, fivePackets), drop(lose), run, poll("client")) }
 	again := script(both(reset), both(toInit))
+	alone := script(reset("client"), toInit("client"), toRTR("client"), toRTS("client")) // the server expects the old packet still
 	up := script(both(toRTR), both(toRTS))
 	other := uint32(0x900)
 	otherPSN := one(&Action{Do: "exchange", Host: "client", Name: theQP, PSN: &other})
@@ -54,6 +55,9 @@ func TestGoals(t *testing.T) {
 		{"gap", "keep", script(keeping("client"), keeping("server"), five(2, 7))},
 		{"stale", "again", script(send(1, 13), run, again, up)},
 		{"stale", "again", script(send(1, 13), again, otherPSN, up)},
+		{"stale", "again", script(send(1, 13), alone)},
+		{"stale", "taken", script(send(1, 13), alone, recv("server", 1, 0, 64), run, poll("server"))},
+		{"stale", "swallowed", script(send(1, 13), one(&Action{Do: "delay", Packet: 1, NS: 20000}), alone, recv("server", 1, 0, 64), run, send(2, 13), run, poll("client"))},
 		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, poll("server"))},
 		{"stale", "taken", script(recv("server", 1, 0, 64), send(1, 13), run, again, up, recv("server", 1, 0, 64), send(2, 13), run, poll("server"))},
 		{"stale", "swallowed", script(recv("server", 1, 0, 64), send(1, 13), one(&Action{Do: "duplicate", Packet: 1}), run, poll("client"))},
