@@ -1,10 +1,12 @@
 package simulated_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/softroce/simulated"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // TestSelectiveRepeat loses the second of three packets, with each setting of the two hosts.
@@ -36,6 +38,54 @@ func TestSelectiveRepeat(t *testing.T) {
 		third := w.Packets()[2]
 		if got := strings.Join(again, " "); got != test.again || third.Check != test.check || third.Outcome != test.outcome || w.SelectiveRepeat(simulated.Client) != test.client {
 			t.Errorf("client %v, server %v: sent again for %q, want %q; the third packet's check is %q, want %q, its outcome %q, want %q", test.client, test.server, got, test.again, third.Check, test.check, third.Outcome, test.outcome)
+		}
+	}
+}
+
+// TestProbe loses packets of a message of four, the last three in flight, or a READ, so that a tail-loss probe is due.
+func TestProbe(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		read  bool
+		drop  []int  // the packets that are lost
+		again string // why each packet was sent again, and of which packet of the message
+	}{
+		{"the last packet", false, []int{6}, "probe: 0, probe: 0, ack: 4"},
+		{"a packet and the last one", false, []int{4, 6}, "nak: 2, probe: 0, ack: 4"},
+		{"a packet twice", false, []int{4, 8}, "nak: 2, probe: 2"},
+		{"a READ", true, []int{3}, "probe: 1"},
+	} {
+		w, ends := pair(t, simulated.Config{})
+		send(t, ends, 100)
+		for w.Step() {
+		}
+		arrived(t, ends, 100)
+		for _, h := range simulated.Hosts {
+			w.SetSelectiveRepeat(h, true)
+		}
+		if test.read {
+			peer := ends[simulated.Server].mr
+			check(t, ends[simulated.Client].qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{ends[simulated.Client].mr.SGE(0, 8)}, RemoteAddr: peer.Addr(), RKey: peer.RKey()}}))
+		} else {
+			send(t, ends, 4000)
+		}
+		lost := 0
+		for more := true; more; more = w.Step() {
+			for _, p := range w.InFlight() {
+				if lost < len(test.drop) && p.ID == test.drop[lost] {
+					check(t, w.Drop(p.ID))
+					lost++
+				}
+			}
+		}
+		var again []string
+		for _, p := range w.Packets() {
+			if p.Why.Again.Kind != "" {
+				again = append(again, fmt.Sprintf("%s: %d", p.Why.Again.Kind, p.Why.Index))
+			}
+		}
+		if got := strings.Join(again, ", "); got != test.again || lost != len(test.drop) {
+			t.Errorf("%s: sent again: %s, want %s; %d packets were dropped", test.name, got, test.again, lost)
 		}
 	}
 }

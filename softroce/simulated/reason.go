@@ -39,7 +39,7 @@ const (
 	AfterNAK     = "nak"      // a NAK named a missing packet
 	AfterGap     = "gap"      // an answer showed that an earlier response was lost
 	AfterACK     = "ack"      // selective repeat: an ACK showed that the responder has nothing behind it
-	AfterProbe   = "probe"    // selective repeat: a tail-loss probe
+	AfterProbe   = "probe"    // selective repeat: a tail-loss probe, or a packet that it sends again
 )
 
 // reason finds why q has sent p. before is q before that.
@@ -61,6 +61,12 @@ func (w *World) reason(q *qp, before transport.QPView, p *Packet) Reason {
 	r.Kind, r.Text = "request", "a request"
 	psn := parsed.BTH().PSN()
 	seq := before.Next + int64(psn.Sub(packet.NewPSN(uint32(before.Next))))
+	reliable := parsed.Opcode().Transport() == packet.RC
+	if reliable && seq < before.Una { // of no work request, even if its number is that of a packet of one
+		r.Again = Repeat{Kind: AfterProbe}
+		r.Text = "a tail-loss probe without data: its number is served already, so the responder answers with the number that it expects"
+		return r
+	}
 	if s, ok := sendOf(q.Inspect().Sends, seq); ok {
 		r.of(s, seq)
 	} else if s, ok = sendOf(before.Sends, seq); ok {
@@ -70,12 +76,7 @@ func (w *World) reason(q *qp, before transport.QPView, p *Packet) Reason {
 		s.First, s.Packets = seq, max(1, int64((s.Length+mtu-1)/mtu))
 		r.of(s, seq)
 	}
-	switch {
-	case parsed.Opcode().Transport() != packet.RC || seq >= before.Max:
-	case seq < before.Una:
-		r.Again = Repeat{Kind: AfterProbe}
-		r.Text = "a tail-loss probe without data: its number is served already, so the responder answers with the number that it expects"
-	default:
+	if reliable && seq < before.Max {
 		r.Again = q.again
 		r.Text += ", sent again: " + r.Again.text()
 	}

@@ -38,7 +38,7 @@ func pair(t *testing.T, cfg simulated.Config) (*simulated.World, [2]*end) {
 		check(t, err)
 		e.cq, err = w.Device(h).CreateCQ(verbs.CQInit{Depth: 16})
 		check(t, err)
-		e.mr, err = pd.AllocMR(4096, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+		e.mr, err = pd.AllocMR(4096, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 		check(t, err)
 		e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq, SigAll: true, Cap: verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}})
 		check(t, err)
@@ -54,7 +54,7 @@ func pair(t *testing.T, cfg simulated.Config) (*simulated.World, [2]*end) {
 		table, err := w.Device(h).QueryGIDTable()
 		check(t, err)
 		m := own.qp.Machine(nil)
-		check(t, m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteWrite}))
+		check(t, m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead}))
 		check(t, m.ToRTR(verbs.QPAttr{PathMTU: verbs.MTU1024, DestQPN: peer.qp.QPN(), AH: table[0].To(w.GID(h.Peer())), MinRNRTimer: 1, MaxDestRdAtomic: 1}))
 		check(t, m.ToRTS(verbs.QPAttr{Timeout: 10, RetryCnt: 2, RNRRetry: 2, MaxRdAtomic: 1}))
 	}

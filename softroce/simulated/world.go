@@ -187,8 +187,11 @@ func (w *World) expire() {
 	for _, d := range w.devices {
 		for _, q := range d.qps {
 			v := q.Inspect()
+			waits := !v.HasDeadline || v.Deadline > w.now
 			switch {
-			case !v.HasDeadline || v.Deadline > w.now:
+			case waits && v.TailProbe <= w.now:
+				q.again = Repeat{Kind: AfterProbe}
+			case waits:
 			case v.WaitsRNR:
 				q.again = Repeat{Kind: AfterRNRWait, Packet: q.again.Packet}
 			default:

@@ -25,7 +25,8 @@ type QPView struct {
 	WaitsRNR       bool          // the requester waits for as long as an RNR NAK asked; UC and UD: for its rate or the peer's room
 	Deadline       time.Duration // when that wait or the ACK timeout ends; valid if HasDeadline
 	HasDeadline    bool
-	AnswersAwaited int // READs, atomics, ATOMIC WRITEs and FLUSHes sent and not answered
+	TailProbe      time.Duration // when the next tail-loss probe is due; the largest Duration: none is
+	AnswersAwaited int           // READs, atomics, ATOMIC WRITEs and FLUSHes sent and not answered
 
 	// The responder.
 	Recvs       []RecvView // receives posted to the queue pair itself, the oldest first
@@ -59,7 +60,7 @@ func (qp *QP) Inspect() QPView {
 	r, rs := &qp.req, &qp.resp
 	v := QPView{
 		Attr: attr, Una: r.una, Next: r.nxt, Max: r.max, Retries: r.retries, RNRRetries: r.rnrRetries,
-		WaitsRNR: r.waiting, Deadline: r.deadline, HasDeadline: r.deadline != never, AnswersAwaited: r.answersDue,
+		WaitsRNR: r.waiting, Deadline: r.deadline, HasDeadline: r.deadline != never, TailProbe: r.tailProbe, AnswersAwaited: r.answersDue,
 		Recvs: qp.rq.inspect(), Expected: rs.expected, MSN: rs.msn & 0xffffff, AnswersOwed: rs.due, Silent: rs.silent,
 	}
 	if qp.route != nil {
