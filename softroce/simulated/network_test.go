@@ -9,23 +9,25 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestSelectiveRepeat loses the second of three packets, with each setting of the two hosts.
+// TestSelectiveRepeat loses the second of three packets and duplicates the third, with each setting of the two hosts.
 func TestSelectiveRepeat(t *testing.T) {
 	for _, test := range []struct {
 		client, server bool
 		again          string // why each packet was sent again
 		check, outcome string // of the packet behind the gap
+		twin           string // the outcome of its copy
 	}{
-		{false, false, "nak nak", "0x000001 is expected first", "sequence_naks"},
-		{false, true, "nak nak", "kept until 0x000001 comes", "kept"},
-		{true, false, "nak ack", "0x000001 is expected first", "sequence_naks"},
-		{true, true, "nak", "kept until 0x000001 comes", "kept"},
+		{false, false, "nak nak", "0x000001 is expected first", "sequence_naks", "drop_stray"},
+		{false, true, "nak nak", "kept until 0x000001 comes", "kept", "kept"},
+		{true, false, "nak ack", "0x000001 is expected first", "sequence_naks", "drop_stray"},
+		{true, true, "nak", "kept until 0x000001 comes", "kept", "kept"},
 	} {
 		w, ends := pair(t, simulated.Config{})
 		w.SetSelectiveRepeat(simulated.Client, test.client)
 		w.SetSelectiveRepeat(simulated.Server, test.server)
 		send(t, ends, 3000)
 		check(t, w.Drop(2))
+		check(t, w.Duplicate(3))
 		for w.Step() {
 		}
 		arrived(t, ends, 3000)
@@ -35,9 +37,12 @@ func TestSelectiveRepeat(t *testing.T) {
 				again = append(again, p.Why.Again.Kind)
 			}
 		}
-		third := w.Packets()[2]
+		third, twin := w.Packets()[2], w.Packets()[3]
 		if got := strings.Join(again, " "); got != test.again || third.Check != test.check || third.Outcome != test.outcome || w.SelectiveRepeat(simulated.Client) != test.client {
 			t.Errorf("client %v, server %v: sent again for %q, want %q; the third packet's check is %q, want %q, its outcome %q, want %q", test.client, test.server, got, test.again, third.Check, test.check, third.Outcome, test.outcome)
+		}
+		if twin.CopyOf != 3 || twin.Outcome != test.twin {
+			t.Errorf("client %v, server %v: the copy's outcome is %q, want %q", test.client, test.server, twin.Outcome, test.twin)
 		}
 	}
 }

@@ -210,6 +210,9 @@ func (w *World) arrive(p *Packet) {
 	if after[transport.Kept] != before[transport.Kept] { // and not dropped, even if it has caused a NAK
 		p.Outcome = transport.Kept.String()
 	}
+	if q != nil && p.Outcome == "" && p.isAhead(was) { // no counter counts the copy of a packet that is kept already
+		p.Outcome = transport.Kept.String()
+	}
 	p.Check = p.failed(was, check, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
 	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
 		q.again = Repeat{Kind: AfterGap, Packet: p.ID}
@@ -223,6 +226,12 @@ func (w *World) arrive(p *Packet) {
 			}
 		}
 	}
+}
+
+// isAhead reports whether the packet is a request of RC that comes before the one that the responder expects.
+func (p *Packet) isAhead(was transport.QPView) bool {
+	psn, expected := packet.NewPSN(p.PSN()), packet.NewPSN(uint32(was.Expected))
+	return packet.Opcode(p.Data()[0]).Transport() == packet.RC && p.IsRequest() && was.Attr.State != qpstate.Error && psn.Sub(expected) > 0
 }
 
 // failedCheck returns the check of q's responder that a request fails.
