@@ -60,7 +60,7 @@ function Send({ send, quiet }: { send: SendView; quiet: boolean }) {
       <span class="wr-id">{String(send.id)}</span>
       <span class="wr-op">{send.opcode}</span>
       <span class="wr-size">{[send.flags.includes('FENCE') && 'FENCE', quiet && send.flags.includes('SIGNALED') && 'SIGNALED', send.done ? t('ui.wr.done') : t('ui.bytes', { n: send.length })].filter(Boolean).join(' · ')}</span>
-      <span class="progress" role="img" aria-label={t('ui.wr.progress', { sent: send.sent, acked: send.acked, n: send.packets })}>
+      <span class="progress" hidden={send.done} role="img" aria-label={t('ui.wr.progress', { sent: send.sent, acked: send.acked, n: send.packets })}>
         <i class="sent" style={{ width: part(send.sent) }} />
         <i class="acked" style={{ width: part(send.acked) }} />
       </span>

@@ -128,7 +128,7 @@ func (g *glance) fenceWaits() bool {
 			if read && !w.Started && slices.Contains(w.Flags, "FENCE") && w.Opcode != "RDMA_READ" {
 				return true
 			}
-			read = read || w.Opcode == "RDMA_READ" && w.Started && !w.Done
+			read = read || w.Opcode == "RDMA_READ" && w.Started
 		}
 	}
 	return false

@@ -20,6 +20,11 @@ func TestPlaces(t *testing.T) {
 		if got := s.hosts[client].held(); got != done || len(sends) != all {
 			t.Fatalf("%d requests are done and %d have a place, want %d and %d", got, len(sends), done, all)
 		}
+		for _, w := range sends[:done] { // it may have failed, and was perhaps never sent
+			if !w.Done || w.Started || w.Sent != 0 || w.Acked != 0 {
+				t.Fatalf("a request that is done: %+v", w)
+			}
+		}
 	}
 	refused := func(want string) {
 		t.Helper()

@@ -144,7 +144,7 @@ type SendView struct {
 	RKey    *Hex      `json:"rkey,omitempty"`
 	Started bool      `json:"started"`
 	First   uint32    `json:"first_psn"` // valid if started
-	Packets int64     `json:"packets"`
+	Packets int64     `json:"packets"`   // Packets, Sent and Acked are valid if started
 	Sent    int64     `json:"sent"`
 	Acked   int64     `json:"acked"`
 	Done    bool      `json:"done,omitempty"` // its place is not free: no completion of it or of a later request was polled
@@ -216,7 +216,7 @@ func (h *host) qpView(o *object) *QPView {
 	}
 	for _, wr := range h.s.world.Held(h.side, o.qp) {
 		done := h.send(&simulated.SendView{WR: wr, Length: bytesOf(wr.SGL)}, &in)
-		done.Started, done.Packets, done.Sent, done.Acked, done.Done = true, 1, 1, 1, true
+		done.Done = true
 		v.Sends = append(v.Sends, done)
 	}
 	for i := range in.Sends {
