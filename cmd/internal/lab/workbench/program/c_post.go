@@ -17,13 +17,15 @@ func (c cWriter) sgl(l *lines, h *Host, wrs []action.WR) (from []int) {
 		for _, e := range wrs[i].SGL {
 			v := c.v(h, e.MR)
 			lkey, addr := v+"->lkey", "(uintptr_t)"+v+"_bytes"
-			if e.LKey != nil {
+			o := h.region(e.MR)
+			switch {
+			case e.LKey != nil:
 				lkey = fmt.Sprintf("%#x", uint64(*e.LKey))
-			}
-			if o := h.region(e.MR); o != nil && o.ZeroBased && !contains(wrs[i].Flags, "INLINE") {
-				addr = "0"
-			} else if o != nil && o.Closed {
+			case o != nil && o.Closed:
 				lkey = v + "_lkey" // the region is gone
+			}
+			if o != nil && o.ZeroBased && !contains(wrs[i].Flags, "INLINE") {
+				addr = "0"
 			}
 			elements = append(elements, fmt.Sprintf("{ .addr = %s%s, .length = %d, .lkey = %s }", addr, plus(e.Offset, fmt.Sprint(e.Offset)), e.Length, lkey))
 		}
