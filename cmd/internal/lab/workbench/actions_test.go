@@ -90,6 +90,7 @@ func TestActions(t *testing.T) {
 			post(WR{ID: 2, Opcode: "SEND_WITH_INV", SGL: sge(0, 8), Invalidate: &Remote{MR: "mw"}}), run), one(&Action{Do: "poll_cq", Host: "server", Name: theCQ}), "", "", `"invalidated_rkey"`},
 		{"step into nothing", ready, step, "", "", "nothing will happen"},
 		{"run without a receive", script(ready, send(1, 8)), run, "", "", "client qp retries without end, because its RNR_RETRY is 7"},
+		{"run after the receive came", script(connected(nil, values{"TIMEOUT": 21}), send(1, 8), step, step, recv("server", 1, 0, 64), step, drop(3)), run, "", "", "the clock has stopped, but more will happen"},
 		{"run while a peer is silent", script(script(connected(nil, values{"TIMEOUT": 31}), send(1, 8)), drop(1)), run, "", "", "the clock has stopped, but more will happen"},
 		{"run backwards", ready, one(&Action{Do: "run", NS: -1}), "it is 0 to", "", ""},
 		{"no packet", ready, drop(1), "does not exist", "", ""},

@@ -56,7 +56,7 @@ func (s *Session) unquiet() *Result {
 		}
 		h := s.hosts[p.From.Peer()]
 		if o := h.qpOf(all[p.Why.Answers-1].Why.QPN); o != nil {
-			if in, _ := s.world.InspectQP(h.side, o.qp); in.Attr.RNRRetry == 7 {
+			if in, _ := s.world.InspectQP(h.side, o.qp); in.Attr.RNRRetry == 7 && (in.WaitsRNR || len(s.world.InFlight()) > 0) {
 				return &Result{Note: h.side.String() + " " + o.name + " retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again"}
 			}
 		}
