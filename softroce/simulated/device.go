@@ -254,9 +254,14 @@ func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
 }
 
 func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	was := q.QP.Query().State
 	err := q.QP.Modify(attr, mask)
-	if err == nil && mask&qpstate.MaskState != 0 && attr.State == qpstate.Reset {
+	switch {
+	case err != nil || mask&qpstate.MaskState == 0:
+	case attr.State == qpstate.Reset:
 		q.reset()
+	case attr.State == qpstate.RTS && was == qpstate.SQE:
+		q.resume()
 	}
 	q.d.world.transmit()
 	return err

@@ -14,6 +14,7 @@ import (
 type place struct {
 	wr       verbs.SendWR
 	signaled bool
+	failed   bool // and the queue pair has left SQE since: see resume
 }
 
 // room returns how many more requests the send queue takes.
@@ -21,7 +22,7 @@ func (q *qp) room() int { return int(q.Cap().MaxSendWR) - len(q.places) }
 
 // occupy gives a request, which was posted, its place.
 func (q *qp) occupy(wr *verbs.SendWR) {
-	p := place{*wr, q.sigAll || wr.Flags&verbs.SendSignaled != 0}
+	p := place{wr: *wr, signaled: q.sigAll || wr.Flags&verbs.SendSignaled != 0}
 	p.wr.SGL = slices.Clone(wr.SGL)
 	q.places = append(q.places, p)
 }
@@ -57,17 +58,44 @@ func (q *qp) completed() int { return q.count(q.sendCQ.Inspect().Completions) }
 
 // free frees the places up to that of a completion. behind counts the completions behind it. A success is of
 // the oldest signaled request. A failure may be of an unsignaled one too, but each request behind it is
-// flushed with a completion.
+// flushed with a completion, except those that were posted after a move from SQE to RTS.
 func (q *qp) free(status verbs.WCStatus, behind func() int) {
 	switch {
 	case q.old > 0:
 		q.old--
 	case status == verbs.WCSuccess:
 		q.places = q.places[1+slices.IndexFunc(q.places, func(p place) bool { return p.signaled }):]
+	case slices.ContainsFunc(q.places, place.hasFailed):
+		q.places = q.places[1+slices.IndexFunc(q.places, place.hasFailed):]
 	default:
 		q.places = q.places[max(len(q.places)-behind(), 0):]
 	}
 }
+
+// resume runs at the move from SQE to RTS. It marks the requests whose failures the CQ still holds: they are the
+// newest. Requests that are posted later are not flushed with them.
+func (q *qp) resume() {
+	old, failures := q.old, 0
+	for _, wc := range q.sendCQ.Inspect().Completions {
+		switch {
+		case !q.sent(&wc):
+		case old > 0:
+			old--
+		case wc.Status != verbs.WCSuccess:
+			failures++
+		}
+	}
+	for _, p := range q.places {
+		if p.failed { // before an earlier move
+			failures--
+		}
+	}
+	for i := range min(failures, len(q.places)) {
+		q.places[len(q.places)-1-i].failed = true
+	}
+}
+
+func (p place) hasFailed() bool { return p.failed }
 
 // reset empties the queue. The completions that the CQ still holds are of requests from before.
 func (q *qp) reset() { q.places, q.old = nil, q.completed() }

@@ -55,3 +55,28 @@ func TestPlaces(t *testing.T) {
 	do(2, 2, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1})) // of request 16, from before RESET
 	do(0, 0, poll("client"))
 }
+
+// TestPlacesAfterSQE polls failures after the queue pair is back in RTS: they free no place of a later request.
+func TestPlacesAfterSQE(t *testing.T) {
+	quiet := func(h string) []Action {
+		ud := makeQP(h, "ud", "UD")
+		ud[0].SigAll = false
+		return script(parents(h, bufSize), ud)
+	}
+	datagram := func(id Num, off int, n uint32, flags ...string) WR {
+		return WR{ID: id, Opcode: "SEND", Flags: flags, SGL: sge(off, n), AH: theAH, RemoteQP: "ud"}
+	}
+	wrong, back := datagram(1, bufSize-16, 64), move("client", "ud", "RTS", nil)
+	s := played(t, Setup{}, script(both(quiet), both(udReady), both(udPeer), postTo("ud", datagram(2, 0, 8, "SIGNALED")), run,
+		postTo("ud", wrong, datagram(3, 0, 8)), back, postTo("ud", datagram(4, 0, 8), datagram(5, 0, 8, "SIGNALED")), run,
+		postTo("ud", wrong), back, postTo("ud", datagram(6, 0, 8, "SIGNALED")), run))
+	next := one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1})[0]
+	for i, want := range []int{6, 5, 4, 2, 1, 0} { // after requests 2, 1, 3, 5, 1 and 6
+		if _, err := s.Do(next); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.hosts[client].held(); got != want {
+			t.Errorf("after poll %d, %d requests have a place, want %d", i+1, got, want)
+		}
+	}
+}
