@@ -35,11 +35,15 @@ type layout struct {
 }
 
 var (
+	// The traffic class of IPv6, and the type of service of IPv4.
+	dscpField = layout{"DSCP", 6, "the class of service; AH.TrafficClass sets it, and the ICRC does not cover it", nil}
+	ecnField  = layout{"ECN", 2, "explicit congestion notification; switches change it, so the ICRC does not cover it", ecnText}
+
 	ipv4Fields = []layout{
 		{"Version", 4, "the version of IP", nil},
 		{"IHL", 4, "the length of this header in words of 4 bytes", nil},
-		{"DSCP", 6, "the class of service; AH.TrafficClass sets it", nil},
-		{"ECN", 2, "explicit congestion notification; switches change it, so the ICRC does not cover it", ecnText},
+		dscpField,
+		ecnField,
 		{"Total Length", 16, "bytes of the IP packet", nil},
 		{"Identification", 16, "numbers packets for reassembly; the ICRC covers it", nil},
 		{"Flags", 3, "2 means do not fragment", nil},
@@ -52,7 +56,8 @@ var (
 	}
 	ipv6Fields = []layout{
 		{"Version", 4, "the version of IP", nil},
-		{"Traffic Class", 8, "the class of service; AH.TrafficClass sets it", nil},
+		dscpField,
+		ecnField,
 		{"Flow Label", 20, "may choose among equal paths; not covered by the ICRC", nil},
 		{"Payload Length", 16, "bytes after this header", nil},
 		{"Next Header", 8, "17 is UDP", nil},

@@ -50,7 +50,7 @@ func TestFields(t *testing.T) {
 			p.Bytes()[i] = byte(i*37 + o)
 		}
 		for _, ends := range [][2]string{{"10.0.0.1", "10.0.0.2"}, {"fd00::1", "fd00::2"}} {
-			frame, err := Frame{Src: netip.AddrPortFrom(netip.MustParseAddr(ends[0]), 50000), Dst: netip.AddrPortFrom(netip.MustParseAddr(ends[1]), Port), TOS: 2}.Append(nil, p.Bytes())
+			frame, err := Frame{Src: netip.AddrPortFrom(netip.MustParseAddr(ends[0]), 50000), Dst: netip.AddrPortFrom(netip.MustParseAddr(ends[1]), Port), TOS: 3}.Append(nil, p.Bytes())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,9 +61,15 @@ func TestFields(t *testing.T) {
 			found := map[string]bool{}
 			for _, f := range fields {
 				found[f.Header] = true
+				if f.Name == "ECN" {
+					found[f.Meaning[:3]] = true
+				}
 				if f.About == "" {
 					t.Errorf("%v: %s.%s has no description", opcode, f.Header, f.Name)
 				}
+			}
+			if !found["CE:"] {
+				t.Errorf("%v: no field says that the packet of %s is marked", opcode, ends[0])
 			}
 			for kind, name := range headerNames {
 				if want := opcode.Has(1 << kind); found[name] != want {

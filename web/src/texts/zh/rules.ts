@@ -129,7 +129,7 @@ export const rules: Record<string, string> = {
   "{1} (forever)": "{1}（永远）",
   "the version of IP": "IP 的版本",
   "the length of this header in words of 4 bytes": "这个首部的长度，以 4 字节的字为单位",
-  "the class of service; AH.TrafficClass sets it": "服务类别；由 AH.TrafficClass 设置",
+  "the class of service; AH.TrafficClass sets it, and the ICRC does not cover it": "服务类别；由 AH.TrafficClass 设置，ICRC 不涵盖它",
   "explicit congestion notification; switches change it, so the ICRC does not cover it": "显式拥塞通知；交换机会改它，所以 ICRC 不涵盖它",
   "bytes of the IP packet": "IP 报文的字节数",
   "numbers packets for reassembly; the ICRC covers it": "重组时用的编号；ICRC 涵盖它",
