@@ -11,15 +11,15 @@ import (
 )
 
 // FailedCheck returns the first check of the responder that a request to peer memory fails, as for
-// example "ACCESS_FLAGS lack REMOTE_WRITE". It returns "" if the request fails none, and for SENDs.
-// A region is named by its key: "the region of rkey 0x1234".
+// example "ACCESS_FLAGS lack REMOTE_WRITE". It returns "" if the request fails none, for SENDs, and for words that are
+// not aligned. A region is named by its key: "the region of rkey 0x1234".
 func (qp *QP) FailedCheck(p packet.Packet) string {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	var need verbs.Access
 	var va uint64
 	var rkey uint32
-	n := atomicLen
+	n, whole := atomicLen, false
 	switch p.Opcode().Operation() {
 	case packet.OpWrite, packet.OpAtomicWrite:
 		need = verbs.AccessRemoteWrite
@@ -27,6 +27,18 @@ func (qp *QP) FailedCheck(p packet.Packet) string {
 		need = verbs.AccessRemoteRead
 	case packet.OpCompareSwap, packet.OpFetchAdd:
 		need = verbs.AccessRemoteAtomic
+	case packet.OpFlush:
+		f := p.FETH()
+		if !flushable(f.Type(), f.Level()) {
+			return "FLUSH has no such type or level"
+		}
+		if f.Type()&verbs.FlushGlobal != 0 {
+			need |= verbs.AccessFlushGlobal
+		}
+		if f.Type()&verbs.FlushPersistent != 0 {
+			need |= verbs.AccessFlushPersistent
+		}
+		whole = f.Level() == verbs.FlushMR
 	default:
 		return ""
 	}
@@ -39,11 +51,11 @@ func (qp *QP) FailedCheck(p packet.Packet) string {
 		return "" // a later packet of a WRITE
 	}
 	switch {
-	case !qp.allows(need):
-		return "ACCESS_FLAGS lack " + need.Name()
+	case qp.attr.Access&need != need:
+		return "ACCESS_FLAGS lack " + (need &^ qp.attr.Access).Name()
 	case p.Opcode().Operation() != packet.OpWrite && !qp.slotFree():
 		return fmt.Sprintf("MAX_DEST_RD_ATOMIC is %d", qp.attr.MaxDestRdAtomic)
-	case n == 0:
+	case n == 0 && p.FETH() == nil:
 		return ""
 	}
 	mr := qp.engine.keys.find(rkey)
@@ -52,12 +64,15 @@ func (qp *QP) FailedCheck(p packet.Packet) string {
 	}
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
+	if whole {
+		va, n = mr.base, 0
+	}
 	region := fmt.Sprintf("the region of rkey %#x", rkey)
 	switch off, size := va-mr.base, uint64(len(mr.buf)); {
 	case mr.pd != qp.pd:
 		return region + " is in another PD"
 	case mr.access&need != need:
-		return region + " lacks " + need.Name()
+		return region + " lacks " + (need &^ mr.access).Name()
 	case off > size || uint64(n) > size-off:
 		return "outside of " + region
 	}

@@ -21,7 +21,7 @@ func TestFailedCheck(t *testing.T) {
 		all = 1<<iota - 1
 	)
 	needs := map[packet.Opcode]verbs.Access{packet.RCWriteOnly: verbs.AccessRemoteWrite, packet.RCReadRequest: verbs.AccessRemoteRead,
-		packet.RCFetchAdd: verbs.AccessRemoteAtomic, packet.RCAtomicWrite: verbs.AccessRemoteWrite}
+		packet.RCFetchAdd: verbs.AccessRemoteAtomic, packet.RCAtomicWrite: verbs.AccessRemoteWrite, packet.RCFlush: verbs.AccessFlushGlobal}
 	for op, need := range needs {
 		for faults := range all + 1 {
 			o := defaults()
@@ -57,6 +57,10 @@ func TestFailedCheck(t *testing.T) {
 				payload = atomicLen
 			}
 			b.inject(a, op, o.psn, payload, func(p packet.Packet) {
+				p.BTH().SetAckReq(true)
+				if h := p.FETH(); h != nil {
+					h.Set(verbs.FlushGlobal, verbs.FlushRange)
+				}
 				if h := p.RETH(); h != nil {
 					h.Set(va, rkey, atomicLen)
 				} else {
@@ -72,10 +76,10 @@ func TestFailedCheck(t *testing.T) {
 			case check != "":
 				want = packet.NAKRemoteAccess
 			}
-			got := accepted
-			for _, p := range w.packets {
-				got = syndromeOf(p.Bytes())
+			if len(w.packets) != 1 {
+				t.Fatalf("%v with faults %06b: %d answers", op, faults, len(w.packets))
 			}
+			got := syndromeOf(w.packets[0].Bytes())
 			if got.Kind() == packet.KindACK {
 				got = accepted
 			}
