@@ -88,12 +88,6 @@ func (qp *QP) Timer() (at time.Duration, running bool) {
 	return at, at != never
 }
 
-// Reorder returns Config.Reorder.
-func (e *Engine) Reorder() int { return e.cfg.Reorder }
-
-// SetReorder changes Config.Reorder. No other call of the engine may run meanwhile.
-func (e *Engine) SetReorder(packets int) { e.cfg.Reorder = packets }
-
 func (q *recvQueue) inspect() (list []RecvView) {
 	for i := range q.count {
 		w := &q.wqes[(q.head+i)%uint32(len(q.wqes))]

@@ -24,6 +24,12 @@ const (
 	nakAgain = 16
 )
 
+// Reorder returns Config.Reorder.
+func (e *Engine) Reorder() int { return e.cfg.Reorder }
+
+// SetReorder changes Config.Reorder. No other call of the engine may run meanwhile.
+func (e *Engine) SetReorder(packets int) { e.cfg.Reorder = packets }
+
 // reorderBuffer is that of a queue pair. Few of thousands of queue pairs have a gap at the
 // same time, so the buffer has no memory without one.
 type reorderBuffer struct {
