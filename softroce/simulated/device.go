@@ -82,7 +82,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 // gidIndex is the one slot of the GID table that is filled. Slot 0 is empty, as with soft0.
 const gidIndex = 1
 
-// flight limits what all queue pairs of a host have in flight. With a limit, they obey marks, so switches may mark their packets.
+// flight limits what a host's queue pairs have in flight to one address. With a limit they obey marks, so switches may mark their packets.
 const flight = 1 << 20
 
 func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
