@@ -94,8 +94,9 @@ func (s *Session) Program(language string) (string, error) {
 		return "", errors.Errorf(`language %q: it is "c" or "go"`, language)
 	}
 	whole := program.Session{Actions: s.actions}
-	for _, r := range s.results {
+	for i, r := range s.results {
 		whole.Code = append(whole.Code, r.Code.program[in])
+		whole.Full = whole.Full || s.actions[i].Do == "post_send" && r.Refused != nil && r.Refused.Errno == "ENOMEM"
 	}
 	for _, h := range s.hosts {
 		end := h.forProgram()

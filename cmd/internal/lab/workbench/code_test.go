@@ -32,3 +32,19 @@ func TestElementsInC(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramOfAFullQueue shows that a program does not fail where a device frees places earlier than the laboratory.
+func TestProgramOfAFullQueue(t *testing.T) {
+	for posts, differs := range map[int]bool{fewSends: false, fewSends + 1: true} {
+		s := played(t, Setup{}, script(connect(eitherQuiet, nil, nil), post(writes(1, posts)...)))
+		for language, fails := range map[string]string{"c": "return differences != 0", "go": "if differences != 0"} {
+			text, err := s.Program(language)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(text, fails) == differs || strings.Contains(text, "frees places at the ACK") != differs {
+				t.Errorf("%d posts: the program in %s fails if a result differs: %v", posts, language, !differs)
+			}
+		}
+	}
+}

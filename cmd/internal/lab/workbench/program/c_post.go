@@ -80,6 +80,9 @@ func (c cWriter) postSend(l *lines, h *Host, a *action.Action, r *Result) {
 		}
 	}
 	l.add("}")
+	if r.Errno == full {
+		l.check(c.comment(whyFull))
+	}
 	c.returned(l, h, "ibv_post_send", r)
 }
 

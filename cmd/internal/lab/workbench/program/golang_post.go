@@ -42,6 +42,9 @@ func (g goWriter) postSend(l *lines, h *Host, a *action.Action, r *Result) {
 		l.add(fmt.Sprintf("\t{ID: %d, Opcode: %s, Flags: %s%s%s},", uint64(w.ID), goNames[w.Opcode], goFlags(w.Flags), g.sgl(h, w), g.more(h, w)))
 	}
 	l.add("})")
+	if r.Errno == full {
+		l.check(g.comment(whyFull))
+	}
 	g.returned(l, h, "ibv_post_send", r)
 }
 
