@@ -248,9 +248,9 @@ func (g *glance) posted(id Num) int {
 
 // broke returns the number of the action that posted the client's newest send with LOC_PROT_ERR.
 func (g *glance) broke() int {
-	for _, r := range slices.Backward(g.s.results) {
+	for i, r := range slices.Backward(g.s.results) {
 		for _, c := range r.Completions {
-			if c.Status == "LOC_PROT_ERR" {
+			if c.Status == "LOC_PROT_ERR" && g.s.actions[i].Host == "client" {
 				return g.posted(c.ID)
 			}
 		}

@@ -33,10 +33,13 @@ func TestGoals(t *testing.T) {
 	up := script(both(toRTR), both(toRTS))
 	other := uint32(0x900)
 	otherPSN := one(&Action{Do: "exchange", Host: "client", Name: theQP, PSN: &other})
-	broken := func(more ...WR) []Action {
-		wrs := append([]WR{{ID: 1, Opcode: "SEND", SGL: sge(bufSize-16, 64), AH: theAH, RemoteQP: "ud"}}, more...)
-		return script(postTo("ud", wrs...), poll("client"))
+	beyond := func(id Num) WR {
+		return WR{ID: id, Opcode: "SEND", SGL: sge(bufSize-16, 64), AH: theAH, RemoteQP: "ud"}
 	}
+	broken := func(more ...WR) []Action {
+		return script(postTo("ud", append([]WR{beyond(1)}, more...)...), poll("client"))
+	}
+	pollOne := one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1})
 	udSend := WR{ID: 9, Opcode: "SEND", SGL: sge(0, 16), AH: theAH, RemoteQP: "ud"}
 	write := func(id Num, packets uint32) []Action { return post(onRegion(id, "RDMA_WRITE", 0, packets*4096)) }
 	ackMarked := script(write(2, 1), step, one(&Action{Do: "mark", Packet: 4}), run)
@@ -65,6 +68,7 @@ func TestGoals(t *testing.T) {
 		{"stale", "sent", script(recv("server", 1, 0, 64), text("client", 0, newOrder), send(1, 13), run, poll("server"))},
 		{"sqe", "sqe", script(datagramTo("client", 1, sge(bufSize-16, 64)))},
 		{"sqe", "flush", broken(udSend)},
+		{"sqe", "flush", script(postTo("ud", beyond(1), udSend), pollOne, postAt("server", "ud", beyond(5)), poll("server"), pollOne)}, // the server's error changes nothing
 		{"sqe", "flush", script(move("client", "ud", "ERR", nil), poll("client"))},
 		{"sqe", "receive", script(datagramTo("server", 1, sge(0, 16)), run, broken())},
 		{"sqe", "receive", script(datagramTo("server", 1, sge(0, 16)), run, poll("client"))},
