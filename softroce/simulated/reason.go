@@ -167,7 +167,11 @@ const (
 	OutcomeIP   = "bad_ip"   // the IP header's checksum is wrong
 	OutcomeUDP  = "bad_udp"  // the UDP checksum is wrong
 	OutcomeICRC = "bad_icrc" // the ICRC is wrong
+	OutcomeKept = "kept"     // it is ahead of a missing packet: the counter transport.Kept
 )
+
+// NoRegion begins the check that a request fails if no region has its key.
+const NoRegion = transport.NoRegion
 
 const ipBits = 8 * 20
 
@@ -208,10 +212,10 @@ func (w *World) arrive(p *Packet) {
 		}
 	}
 	if after[transport.Kept] != before[transport.Kept] { // and not dropped, even if it has caused a NAK
-		p.Outcome = transport.Kept.String()
+		p.Outcome = OutcomeKept
 	}
 	if q != nil && p.Outcome == "" && p.isAhead(was) { // no counter counts the copy of a packet that is kept already
-		p.Outcome = transport.Kept.String()
+		p.Outcome = OutcomeKept
 	}
 	p.Check = p.failed(was, check, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
 	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
@@ -248,7 +252,7 @@ func (q *qp) failedCheck(p *Packet) string {
 func (p *Packet) failed(was transport.QPView, check string, refused bool) string {
 	expected := fmt.Sprintf("0x%06x", uint32(was.Expected)&0xffffff)
 	switch p.Outcome {
-	case transport.Kept.String():
+	case OutcomeKept:
 		if p.IsRequest() {
 			return "kept until " + expected + " comes"
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// NoRegion begins what FailedCheck returns for a key that no region has.
+const NoRegion = "no region has rkey"
+
 // FailedCheck returns the first check of the responder that a request to peer memory fails, as for
 // example "ACCESS_FLAGS lack REMOTE_WRITE". It returns "" if the request fails none, for SENDs, and for words that are
 // not aligned. A region is named by its key: "the region of rkey 0x1234".
@@ -60,7 +63,7 @@ func (qp *QP) FailedCheck(p packet.Packet) string {
 	}
 	mr := qp.engine.keys.find(rkey)
 	if mr == nil || mr.window != nil && !mr.window.serves(qp) {
-		return fmt.Sprintf("no region has rkey %#x", rkey)
+		return fmt.Sprintf("%s %#x", NoRegion, rkey)
 	}
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()

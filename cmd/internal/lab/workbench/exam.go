@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/simulated"
 )
 
 // examPart is a part of the examination: a task has goals, a question has answers.
@@ -154,7 +155,7 @@ func boundsTask() examPart {
 	return task("bounds", subjectMemory, connected(nil, nil),
 		script(post(onRegion(1, "RDMA_WRITE", bufSize-8, 16)), run, poll("client")),
 		Goal{"refused", func(g *glance) bool {
-			return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return c.Check != "" && !strings.HasPrefix(c.Check, "no region has rkey") })
+			return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return c.Check != "" && !strings.HasPrefix(c.Check, simulated.NoRegion) })
 		}})
 }
 

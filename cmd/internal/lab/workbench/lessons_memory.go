@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rawverbs/rawverbs/softroce/simulated"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -62,7 +63,7 @@ func ordering() []Lesson {
 				}},
 				{"local", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("LOCAL_INV")) && g.windows() == 0 }},
 				{"ended", func(g *glance) bool {
-					return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return g.byWindow(c.ID) && strings.HasPrefix(c.Check, "no region") })
+					return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return g.byWindow(c.ID) && strings.HasPrefix(c.Check, simulated.NoRegion) })
 				}},
 			},
 			Answers: 3, Right: 2,

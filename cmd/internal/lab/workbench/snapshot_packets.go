@@ -73,8 +73,9 @@ func (s *Session) packetView(p *simulated.Packet) PacketView {
 func (s *Session) check(p *simulated.Packet) string {
 	receiver, check := s.hosts[p.From.Peer()], p.Check
 	if p.Why.Kind == "nak" {
-		receiver, check = s.hosts[p.From], s.world.Packets()[p.Why.Answers-1].Check
-		if strings.HasPrefix(check, "kept") {
+		answered := s.world.Packets()[p.Why.Answers-1]
+		receiver, check = s.hosts[p.From], answered.Check
+		if answered.Outcome == simulated.OutcomeKept {
 			check = "" // that packet is not refused
 		}
 	}
