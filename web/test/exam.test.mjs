@@ -134,3 +134,80 @@ test('every part is in Chinese too, and a task leaves the moves to the learner',
     }
   }
 });
+
+/** Opens the examination at a part, with all other parts done. */
+async function almostDone(page, open) {
+  const { exam } = await tables(page);
+  const rest = exam.filter((part) => part.id !== open);
+  const text = JSON.stringify({
+    seed: 1, at: exam.findIndex((part) => part.id === open), ended: '',
+    answers: Object.fromEntries(rest.filter((p) => p.answers > 0).map((p) => [p.id, p.right])), met: Object.fromEntries(rest.map((p) => [p.id, p.goals])),
+  });
+  await page.evaluate((kept) => localStorage.setItem('rawverbs.exam', kept), text);
+  await reload(page, 'exam', text);
+  await press(page, 'tab.exam');
+  return exam.find((part) => part.id === open);
+}
+
+const focused = (page) => page.waitForFunction(() => document.activeElement.id === 'guide-title');
+
+test('an examination leaves the bench as it was, and a lesson’s address', async (t) => {
+  const page = await open(t, { hash: '#lesson=send' });
+  await at(page, 'lesson').waitFor();
+  await press(page, 'tab.exam');
+  await press(page, 'exam.start');
+  await page.waitForFunction(() => location.hash === '');
+  await press(page, 'bench');
+  await perform(page, { do: 'alloc_pd', host: 'client', name: 'mine' });
+  await press(page, 'tab.exam');
+  await press(page, 'exam.to.1');
+  await press(page, 'pair');
+  await at(page, 'client.qp').waitFor();
+  await press(page, 'exam.next');
+  await press(page, 'bench');
+  await at(page, 'client.mine').waitFor();
+  assert.equal(await at(page, 'client.qp').count(), 0);
+  await press(page, 'undo');
+  await press(page, 'bench');
+  assert.equal(await at(page, 'client.mine').count(), 0, 'an older bench came back');
+});
+
+test('the end of an examination asks only while parts are open, and begins at the top', async (t) => {
+  const page = await open(t, { height: 400 });
+  const part = await almostDone(page, 'exam-check');
+  await press(page, 'exam.end');
+  assert.match(await at(page, 'exam.end').innerText(), /1 part is open/);
+  await at(page, `exam.answer.${part.right}`).check();
+  assert.equal(await at(page, 'exam.end').innerText(), 'End the exam');
+  await at(page, 'exam.end').focus();
+  await page.keyboard.press('Enter');
+  await at(page, 'exam.sum').waitFor();
+  await focused(page);
+  assert.equal(await page.locator('.guide').evaluate((guide) => guide.scrollTop), 0);
+  assert.match((await page.pdf({ preferCSSPageSize: true })).toString('latin1'), /MediaBox\s*\[0 0 6\d\d/); // portrait
+  for (let i = 0; i < 2; i++) {
+    await at(page, 'exam.again').focus();
+    await page.keyboard.press('Enter');
+  }
+  await at(page, 'exam.start').waitFor();
+  await focused(page);
+});
+
+test('a look at the past takes no goal back', async (t) => {
+  const page = await open(t);
+  const part = await almostDone(page, 'exam-rnr');
+  await press(page, 'exam.restart');
+  for (const action of part.solution) await perform(page, action);
+  const kept = () => page.evaluate((id) => JSON.parse(localStorage.getItem('rawverbs.exam')).met[id], part.id);
+  const [first] = part.goals;
+  await press(page, 'exam.to.1');
+  assert.deepEqual(await kept(), part.goals);
+  await almostDone(page, part.id);
+  await press(page, 'exam.restart');
+  for (const action of part.solution.slice(0, -1)) await perform(page, action); // the last poll is missing
+  assert.deepEqual(await kept(), [first]);
+  await at(page, 'scrub').fill('0');
+  assert.equal(await metGoals(page), 0);
+  await press(page, 'exam.to.1');
+  assert.deepEqual(await kept(), [first]);
+});

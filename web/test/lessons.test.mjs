@@ -69,6 +69,27 @@ for (const lang of ['en-US', 'zh-CN']) {
   });
 }
 
+test('an undo is no solution, and a look at the past keeps what is chosen', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr' });
+  const lesson = (await lessons(page)).find((l) => l.id === 'rnr');
+  await perform(page, lesson.solution[0]);
+  await perform(page, lesson.solution[1]);
+  await press(page, 'undo');
+  assert.equal(await at(page, 'ready').count(), 0);
+  await page.waitForFunction(() => location.hash && !location.hash.includes('lesson='));
+  await page.reload();
+  await at(page, 'goal.' + lesson.goals[0]).waitFor();
+  assert.equal(await at(page, 'scrub').getAttribute('max'), String(lesson.start.length + 1));
+  await press(page, 'lesson.solution');
+  await at(page, 'ready').waitFor();
+  await page.waitForFunction(() => location.hash === '#lesson=rnr');
+  await forward(page, lesson.solution.length);
+  await at(page, 'answer.1').check();
+  await press(page, 'back');
+  await press(page, 'now');
+  assert.ok(await at(page, 'answer.1').isChecked());
+});
+
 test('two lessons by the keyboard alone', { skip: !process.env.WHOLE && 'needs WHOLE=1' }, async (t) => {
   const page = await open(t);
   const { use, call, move, tabTo } = keyboard(page);

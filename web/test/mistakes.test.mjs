@@ -52,3 +52,12 @@ for (const lang of ['en-US', 'zh-CN']) {
     });
   });
 }
+
+test('a mistake that is carried out keeps its address', async (t) => {
+  const page = await open(t, { hash: '#mistake=missing-mask-bit', clock: true });
+  const { actions, question } = JSON.parse(await page.evaluate(() => rawverbs.tables())).value.mistakes.find((m) => m.name === 'missing-mask-bit');
+  for (let n = question; n < actions.length; n++) await press(page, 'forward');
+  await at(page, 'mistake.why').waitFor();
+  await page.clock.runFor(1000); // the address follows after a moment
+  assert.equal(await page.evaluate(() => location.hash), '#mistake=missing-mask-bit');
+});

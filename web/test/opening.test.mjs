@@ -68,5 +68,16 @@ test('a link, a returning learner and less motion play nothing', async (t) => {
     await press(calm, 'opening.next');
     assert.equal(await step(calm), n);
   }
-  assert.ok(await at(calm, 'opening.lesson').isVisible());
+  await calm.clock.runFor(100); // for the page's effects
+  assert.equal(await calm.evaluate(() => document.activeElement.dataset.test), 'opening.lesson');
+  await press(calm, 'opening.lesson');
+  await calm.clock.runFor(100);
+  assert.equal(await calm.evaluate(() => document.activeElement.id), 'guide-title');
+});
+
+test('before its first step the opening counts nothing', async (t) => {
+  const page = await open(t, { fresh: true, calm: true });
+  await press(page, 'opening.next');
+  for (let i = 0; i < 2; i++) await press(page, 'back');
+  assert.equal(await step(page), 0);
 });

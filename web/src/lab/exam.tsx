@@ -1,6 +1,6 @@
 // The final examination: twenty parts, of which ten are done on the bench. What the learner did is kept after each part, so
 // a closed page loses nothing. exammarks.tsx has the result.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { Prose, inline } from '../common/prose';
 import { find, t } from '../texts';
@@ -49,7 +49,7 @@ export const isDone = (exam: Exam, part: Part) => (part.answers > 0 ? part.id in
 /** Goes to a part. A task begins with its start. */
 function goToPart(exam: Exam, state: State, at: number) {
   const part = state.tables.exam[at]!;
-  attempt(() => open(JSON.stringify(part.goals.length > 0 ? { lesson: part.id } : {})));
+  attempt(() => (part.goals.length > 0 ? open(JSON.stringify({ lesson: part.id })) : open('{}', { scratch: true })));
   save({ ...exam, at });
 }
 
@@ -65,7 +65,7 @@ export function ExamPane({ state }: { state: State }) {
   if (!exam) {
     return (
       <article class="lesson exam-page" data-test="exam.begin">
-        <h2>{t('ui.exam')}</h2>
+        <h2 id="guide-title" tabIndex={-1}>{t('ui.exam')}</h2>
         <Prose text={t('ui.exam.intro', { n: parts.length, questions: parts.filter((p) => p.answers > 0).length, tasks: parts.filter((p) => p.goals.length > 0).length })} />
         <button type="button" class="primary next" data-test="exam.start" onClick={once(begin)}>{t('ui.exam.begin')}</button>
       </article>
@@ -80,28 +80,23 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
   const part = parts[exam.at]!;
   const text = (key: string) => find(`${part.id}.${key}`);
   const isLast = exam.at === parts.length - 1;
-  const box = useRef<HTMLElement>(null);
-  useEffect(() => {
-    box.current?.closest('.guide')?.scrollTo({ top: 0 });
-    if (document.activeElement === document.body) box.current?.querySelector('h2')?.focus(); // the pressed button is gone
-  }, []);
   const [sure, setSure] = useState(false);
   const left = parts.filter((p) => !isDone(exam, p)).length;
   const end = () => {
     if (left > 0 && !sure) return setSure(true);
     save({ ...exam, ended: new Date().toISOString() });
     keep('exam.best', Math.max(kept('exam.best', 0), marksOf(exam, state.tables).sum));
-    attempt(() => open('{}'));
+    attempt(() => open('{}', { scratch: true }));
     change({ pane: 'guide' });
   };
   return (
-    <article class="lesson" data-test="exam.part" data-part={part.id} aria-labelledby="guide-title" ref={box}>
+    <article class="lesson" data-test="exam.part" data-part={part.id} aria-labelledby="guide-title">
       <p class="eyebrow">{t('ui.exam.number', { n: exam.at + 1, all: parts.length })} · {find(`ui.exam.subject.${part.subject}`)}</p>
       <h2 id="guide-title" tabIndex={-1}>{text('title')}</h2>
       {part.goals.length > 0 ? <Task exam={exam} part={part} state={state} /> : <Choice exam={exam} part={part} />}
       <div class="guide-tools">
         {!isLast && <button type="button" class={isDone(exam, part) ? 'primary' : ''} data-test="exam.next" onClick={once(() => goToPart(exam, state, exam.at + 1))}>{t(isDone(exam, part) ? 'ui.exam.next' : 'ui.exam.leave')}</button>}
-        <button type="button" class={isLast ? 'primary' : ''} data-test="exam.end" onClick={once(end)}>{sure ? t('ui.exam.sure', { n: left }) : t('ui.exam.end')}</button>
+        <button type="button" class={isLast ? 'primary' : ''} data-test="exam.end" onClick={once(end)}>{sure && left > 0 ? t('ui.exam.sure', { n: left }) : t('ui.exam.end')}</button>
       </div>
       <nav aria-label={t('ui.exam.parts')}>
         <ol class="exam-parts">
@@ -143,11 +138,12 @@ function Task({ exam, part, state }: { exam: Exam; part: Part; state: State }) {
   const reached = own ? state.moment.snapshot.goals.filter((g) => g.met >= 0).map((g) => g.key) : [];
   const saved = exam.met[part.id] ?? [];
   const met = own && saved.length < part.goals.length ? reached : saved;
-  const solved = met.length === part.goals.length;
+  const past = state.cursor < state.actions.length;
   useEffect(() => {
-    if (met.length !== saved.length) save({ ...exam, met: { ...exam.met, [part.id]: met } });
-    if (solved && reached.length > 0) change({ message: t('ui.exam.reached') }); // a narrow window may show another pane
-  }, [met.length]);
+    if (past || met.length === saved.length) return;
+    save({ ...exam, met: { ...exam.met, [part.id]: met } });
+    if (met.length === part.goals.length) change({ message: t('ui.exam.reached') }); // a narrow window may show another pane
+  }, [met.length, past]);
   const restart = () => attempt(() => open(JSON.stringify({ lesson: part.id })));
   return (
     <>

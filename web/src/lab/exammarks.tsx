@@ -46,7 +46,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
   }, []);
   return (
     <article class="lesson exam-page exam-result" data-test="exam.result" aria-labelledby="guide-title">
-      <h2 id="guide-title">{t('ui.exam.result')}</h2>
+      <h2 id="guide-title" tabIndex={-1}>{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
       <p class="on-paper">{t('ui.exam.name')} ______________________</p>
       <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}</p>

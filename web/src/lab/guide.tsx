@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
-import { ExamPane, isTask } from './exam';
+import { currentExam, ExamPane, isTask } from './exam';
 import { kept } from './keep';
 import { Lesson } from './lesson';
 import { Mistake } from './mistake';
@@ -16,14 +16,24 @@ export function Guide({ state }: { state: State }) {
   const [list, setList] = useState<List | 'bench'>(opened ?? 'lessons');
   const [listing, setListing] = useState(false);
   const name = state.setup.lesson ?? state.mistake ?? '';
-  const aside = useRef<HTMLElement>(null);
   useEffect(() => {
     setListing(false);
-    for (const box of [aside.current, aside.current?.closest('main')]) box?.scrollTo({ top: 0 }); // the guide or, in a narrow window, its pane
     if (opened) setList(opened);
   }, [opened, name]);
   const choose = (to: List) => { setList(to); setListing(true); };
   const body = !listing && opened === list;
+  const exam = list === 'exam' && currentExam();
+  const shown = [list, body, name, exam && [exam.at, exam.ended]].join();
+  const aside = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) {
+      first.current = false;
+      return;
+    }
+    for (const box of [aside.current, aside.current?.closest('main')]) box?.scrollTo({ top: 0 }); // the guide or, in a narrow window, its pane
+    if (document.activeElement === document.body) document.getElementById('guide-title')?.focus(); // the pressed button is gone
+  }, [shown]);
   return (
     <aside class="guide" ref={aside} aria-label={t('ui.guide')}>
       <div class="segmented" role="group" aria-label={t('ui.guide')}>

@@ -25,19 +25,22 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
   const end = useRef<HTMLDivElement>(null);
   const reached = useRef(goals); // the goals at the end, also while the past is shown
   if (done) reached.current = goals;
+  const complete = useRef(false); // at the end: a look at the past keeps the question, and what is chosen
+  if (done || state.cursor === state.actions.length) complete.current = done;
+  const ended = complete.current || answered;
   const fresh = state.actions.length <= lesson.start.length;
   useEffect(() => { if (fresh) setAnswered(false); }, [fresh]);
   useEffect(() => {
-    if (!done) return;
+    if (!ended) return;
     const box = end.current!;
     if (box.offsetParent === null) change({ message: t('ui.lesson.done') }); // a narrow window shows another pane
     (answered ? box.lastElementChild! : box).scrollIntoView({ block: 'nearest' });
-  }, [done, answered]);
+  }, [ended, answered]);
   const solution = () => attempt(() => open(JSON.stringify({ lesson: id }), { future: lesson.solution }));
   return (
     <article class="lesson" data-test="lesson" aria-labelledby="guide-title">
       <p class="eyebrow">{t('ui.lesson.number', { n: at + 1, all: state.tables.lessons.length })}</p>
-      <h2 id="guide-title">{text('title') || id}</h2>
+      <h2 id="guide-title" tabIndex={-1}>{text('title') || id}</h2>
       <Prose text={text('intro')} />
       <h3>{t('ui.lesson.goals')} <span class="count">{met}/{goals.length}</span></h3>
       <ol class="goals">
@@ -59,8 +62,8 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
         <button type="button" data-test="lesson.restart" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: id }))))}>{t('ui.lesson.restart')}</button>
         <button type="button" data-test="lesson.solution" onClick={once(solution)}>{t('ui.lesson.solution')}</button>
       </div>
-      {state.future.length > 0 && state.cursor === state.actions.length && <Note name="ready">{t('ui.lesson.play', { n: state.future.length })}</Note>}
-      {(done || answered) && (
+      {state.solution && state.future.length > 0 && state.cursor === state.actions.length && <Note name="ready">{t('ui.lesson.play', { n: state.future.length })}</Note>}
+      {ended && (
         <div class="lesson-end" ref={end}>
           {text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} onRight={() => setAnswered(true)} />}
           {answered && <LessonEnd state={state} id={id} goals={reached.current} />}

@@ -23,10 +23,8 @@ function openFragment() {
   const fragment = decodeURIComponent(location.hash.slice(1));
   const [, kind, name] = /^(lesson|mistake)=([a-z-]+)$/.exec(fragment) ?? [];
   try {
-    if (fragment === 'poster') {
-      open('{}');
-      openPoster();
-    } else if (kind === 'lesson') open(JSON.stringify({ lesson: name }));
+    if (fragment === 'poster') openPoster();
+    else if (kind === 'lesson') open(JSON.stringify({ lesson: name }));
     else if (kind === 'mistake' && name) openMistake(name);
     else if (!fragment && blank()) startOpening();
     else open(fragment || '{}');
@@ -38,18 +36,16 @@ function openFragment() {
 }
 
 // The address follows the session, once the user pauses for a moment.
-let written = '';
 let timer = 0;
 function writeFragment() {
   clearTimeout(timer);
   timer = setTimeout(() => {
-    const { actions, mistake, setup, opening } = get();
+    const { actions, mistake, setup, solution, opening } = get();
     if (opening !== null) return;
     const about = mistake ? `mistake=${mistake}` : setup.lesson ? `lesson=${setup.lesson}` : '';
-    const plain = about && get().future.length > 0;
+    const plain = mistake || (setup.lesson && solution); // a link has neither
     const fragment = actions.length === 0 || actions.length > mostActions || plain ? about : link();
-    if (fragment === written) return;
-    written = fragment;
+    if (fragment === location.hash.slice(1)) return;
     history.replaceState(null, '', fragment ? `#${fragment}` : location.pathname + location.search);
   }, 300) as unknown as number;
 }

@@ -19,7 +19,7 @@ export function Mistake({ state, name }: { state: State; name: string }) {
   return (
     <article class="lesson" data-test="mistake" aria-labelledby="guide-title">
       <p class="eyebrow">{t('ui.mistake')} · <code>{name}</code></p>
-      <h2 id="guide-title">{text('title') || name}</h2>
+      <h2 id="guide-title" tabIndex={-1}>{text('title') || name}</h2>
       <Prose text={text('setting')} />
       <h3>{t('ui.mistake.question')}</h3>
       <Prose class="asked" text={text('question')} />

@@ -1,6 +1,6 @@
 // The opening: whoever comes for the first time, and not by a link, sees one SEND from the post to both completions.
 // It is a list of actions on a ready pair, which the playback carries out; here are the list and the captions.
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Action } from '../api';
 import { find, t } from '../texts';
 import { makePair } from './connect';
@@ -33,16 +33,18 @@ export function startOpening() {
 export function Opening({ state }: { state: State }) {
   const { opening, cursor, playing } = state;
   useEffect(() => () => keep('opening', true), []);
-  const at = cursor - opening!;
+  const at = Math.max(0, cursor - opening!); // 0 in the past of the opening, too
   const end = at === steps.length;
+  const next = useRef<HTMLButtonElement>(null);
+  useEffect(() => { if (document.activeElement === document.body) next.current?.focus(); }, [end]); // the pressed button is gone
   const leave = (lesson?: string) => attempt(() => open(JSON.stringify(lesson ? { lesson } : {})));
   return (
     <section class="opening" aria-label={t('ui.opening')} data-test="opening" data-step={at}>
       <span class="opening-at mono small" aria-hidden="true">{at} / {steps.length}</span>
-      <p class="caption" aria-live="polite" data-test="opening.caption">{find(`ui.opening.${Math.max(0, at)}`)} {end && <strong>{t('ui.opening.turn')}</strong>}</p>
+      <p class="caption" aria-live="polite" data-test="opening.caption">{find(`ui.opening.${at}`)} {end && <strong>{t('ui.opening.turn')}</strong>}</p>
       <div class="buttons">
         {end
-          ? <button type="button" class="primary" data-test="opening.lesson" onClick={() => leave(state.tables.lessons[0]!.id)}>{t('ui.opening.lesson')}</button>
+          ? <button type="button" class="primary" ref={next} data-test="opening.lesson" onClick={() => leave(state.tables.lessons[0]!.id)}>{t('ui.opening.lesson')}</button>
           : <>
               <button type="button" data-test="opening.play" onClick={() => play(!playing, true)}>{t(playing ? 'ui.pause' : 'ui.play')}</button>
               <button type="button" class={playing ? '' : 'primary'} data-test="opening.next" onClick={() => attempt(() => { play(false); forward(); })}>{t('ui.opening.next')}</button>

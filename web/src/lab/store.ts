@@ -20,7 +20,9 @@ export interface State {
   mistake: string | null;
   actions: Action[]; // carried out
   results: (Result | null)[]; // of the actions; null if the session was opened with the action
+  scratch: boolean; // an empty session in place of the bench: of a question, or at the end of the examination
   future: Action[]; // what was undone, or what a solution does next
+  solution: boolean; // future is what is left of a solution
   cursor: number; // how many actions the shown moment has
   moment: Moment;
   playing: boolean;
@@ -55,10 +57,10 @@ export function change(part: Partial<State>) {
 }
 
 /** Opens a session: a setup or a file as JSON, or a link. Throws what the engine refuses. */
-export function open(text: string, about: { mistake?: string; future?: Action[] } = {}): Opened {
+export function open(text: string, about: { mistake?: string; scratch?: boolean; future?: Action[] } = {}): Opened {
   const opened = engine.open(text);
   if (session >= 0) {
-    if (onBench() && state.opening === null && state.actions.length > 0) bench = JSON.stringify(file());
+    if (onBench() && state.opening === null) bench = JSON.stringify(file());
     engine.close(session);
   }
   session = opened.session;
@@ -70,7 +72,9 @@ export function open(text: string, about: { mistake?: string; future?: Action[] 
     mistake: about.mistake ?? null,
     actions,
     results: actions.map(() => null),
+    scratch: about.scratch ?? false,
     future: about.future ?? [],
+    solution: about.future !== undefined,
     cursor: actions.length,
     moment: live,
     playing: false,
@@ -84,13 +88,12 @@ export function open(text: string, about: { mistake?: string; future?: Action[] 
   return opened;
 }
 
-// Reports whether the free bench is open, and neither a lesson, a task nor a mistake.
-const onBench = () => !state.setup.lesson && !state.mistake;
+// Reports whether the free bench is open, and neither a lesson, a part of the examination nor a mistake.
+const onBench = () => !state.setup.lesson && !state.mistake && !state.scratch;
 
 /** Opens the free bench as it was left, or a new one with a setup. */
 export function openBench(setup?: string) {
-  if (setup || !onBench() || state.opening !== null || state.actions.length === 0) open(setup ?? bench); // a question of the examination is empty
-  if (setup) bench = setup;
+  if (setup || !onBench() || state.opening !== null) open(setup ?? bench);
   change({ pane: 'hosts' });
 }
 
@@ -128,6 +131,7 @@ export function perform(action: Action): Snapshot {
     actions,
     results,
     future: next ? state.future.slice(1) : [],
+    solution: next && state.solution,
     opening: next ? state.opening : null,
     cursor: actions.length,
     moment: { ...live },
