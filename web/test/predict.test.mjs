@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, open, reload } from './harness.mjs';
-import { forward, perform, press } from './perform.mjs';
+import { forward, perform, press, submit } from './perform.mjs';
 
 const send = { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 16 }] }] };
 const receive = { do: 'post_recv', host: 'server', name: 'qp', wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 64 }] }] };
@@ -75,4 +75,24 @@ test('nobody must answer, a solution asks nothing, and the question can be turne
   await reload(page, 'predict', 'false');
   await at(page, 'predict.on').waitFor();
   assert.equal(await at(page, 'predict.on').isChecked(), false);
+});
+
+test('a request that RESET throws away is not called done', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr' });
+  await perform(page, send);
+  await press(page, 'predict.NONE');
+  assert.match(await at(page, 'predict').innerText(), /Now run the clock/);
+  await press(page, 'predict.RNR_RETRY_EXC_ERR');
+  assert.match(await at(page, 'predict').innerText(), /the peer had no receive posted/); // what the chosen status means
+  await press(page, 'client.qp.to.RESET');
+  await submit(page);
+  await verdict(page).waitFor();
+  assert.match(await verdict(page).innerText(), /no completion[^]*RESET or a destroy emptied the queue/);
+});
+
+test('a narrow window says the question where the guide is not shown', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr', width: 800 });
+  await press(page, 'pane.hosts');
+  await perform(page, send);
+  await page.waitForFunction(() => /status of the completion of wr_id 1 /.test(document.querySelector('[data-test=said]').textContent));
 });

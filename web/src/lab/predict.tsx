@@ -6,7 +6,7 @@ import { find, t } from '../texts';
 import { inline } from '../common/prose';
 import { keep, kept } from './keep';
 import { EngineText } from './refusal';
-import type { State } from './store';
+import { change, type State } from './store';
 
 /** A request to predict. */
 interface Request {
@@ -16,13 +16,14 @@ interface Request {
   qp: string;
   id: string;
   opcode: string;
+  signaled: boolean; // its success has a completion
   options: string[];
 }
 
 /** What became of a request: a status, or NONE. */
 interface Outcome {
   status: string;
-  pending?: boolean; // no completion, because the request is not complete
+  why?: 'pending' | 'unsignaled' | 'gone'; // there is no completion
   check?: string;
 }
 
@@ -41,7 +42,7 @@ function optionsOf(qp: QPView, send: SendView): string[] {
     'SUCCESS',
     reliable && takesReceive.test(send.opcode) && 'RNR_RETRY_EXC_ERR',
     reliable && send.remote_addr && 'REM_ACCESS_ERR',
-    reliable && send.opcode.startsWith('SEND') && 'REM_INV_REQ_ERR',
+    reliable && (send.remote_addr || send.opcode.startsWith('SEND')) && 'REM_INV_REQ_ERR',
     send.opcode === 'BIND_MW' ? 'MW_BIND_ERR' : 'RETRY_EXC_ERR',
     behind ? 'WR_FLUSH_ERR' : 'LOC_PROT_ERR',
     none,
@@ -59,23 +60,25 @@ function nextRequest(state: State): Request | null {
     const posts = state.actions.map((a) => a.do !== 'post_recv' && a.host === host && a.name === name && [a, ...(a.wrs ?? [])].some((wr) => String(wr.id ?? 0) === id));
     const post = posts.lastIndexOf(true);
     const key = `${state.setup.lesson} ${post} ${id} ${JSON.stringify(state.actions[post])}`;
-    if (post >= 0 && !settled.has(key)) return { key, post, host, qp: name, id, opcode: send.opcode, options: optionsOf(qp, send) };
+    if (post >= 0 && !settled.has(key)) return { key, post, host, qp: name, id, opcode: send.opcode, signaled: qp.sig_all || send.flags.includes('SIGNALED'), options: optionsOf(qp, send) };
   }
   return null;
 }
 
 /** Returns what became of a request, null while it is open, or undefined if an undo took it back. */
-function outcomeOf(state: State, { key, post, host, qp, id }: Request): Outcome | null | undefined {
+function outcomeOf(state: State, { key, post, host, qp, id, signaled }: Request): Outcome | null | undefined {
   if (!key.endsWith(JSON.stringify(state.actions[post]) ?? ' ')) return undefined;
   if (sendsOf(state).some((s) => s.host === host && s.name === qp && String(s.send.id) === id)) {
     const last = state.actions.at(-1)!;
     const over = (last.do === 'run' && last.ns === undefined) || (last.do === 'step' && state.moment.snapshot.next_ns === null);
-    return over ? { status: none, pending: true } : null;
+    return over ? { status: none, why: 'pending' } : null;
   }
-  const waiting = state.moment.snapshot.hosts.find((h) => h.name === host)!.objects.flatMap((o) => o.cq?.completions ?? []);
+  const { objects } = state.moment.snapshot.hosts.find((h) => h.name === host)!;
+  const waiting = objects.flatMap((o) => o.cq?.completions ?? []);
+  const emptied = !objects.some((o) => o.name === qp && o.qp && o.qp.state !== 'RESET');
   const polled = state.results.flatMap((result, i) => (i > post && state.actions[i]!.host === host ? result?.completions ?? [] : []));
   const own = (wc: Completion) => wc.qp === qp && String(wc.id) === id && !wc.opcode?.startsWith('RECV');
-  return [...polled, ...waiting].filter(own).at(-1) ?? { status: none };
+  return [...polled, ...waiting].filter(own).at(-1) ?? { status: none, why: signaled || emptied ? 'gone' : 'unsignaled' };
 }
 
 export function Predict({ state }: { state: State }) {
@@ -103,12 +106,18 @@ export function Predict({ state }: { state: State }) {
         }
       }
     }
-    open = on && state.future.length === 0 ? nextRequest(state) : null; // a solution asks nothing
+    open = on && !state.solution ? nextRequest(state) : null; // a solution asks nothing
     setAsked(open);
     setGuess('');
     if (!judged && (open?.key !== asked?.key || fresh)) setVerdict(null); // another question, or a new start
   }, [state.moment, on]);
-  useEffect(() => { if (asked || verdict) box.current?.scrollIntoView({ block: 'nearest' }); }, [asked?.key, verdict]);
+  const question = asked && t('ui.predict.question', { id: asked.id, opcode: asked.opcode, host: find(`ui.host.${asked.host}`) });
+  useEffect(() => {
+    if (!asked && !verdict) return;
+    box.current?.scrollIntoView({ block: 'nearest' });
+    if (question && box.current?.offsetParent === null) change({ message: question.replaceAll('`', '') }); // a narrow window shows another pane
+  }, [asked?.key, verdict]);
+  const cause = state.tables.statuses.find((s) => s.status === guess)?.cause;
 
   const posts = asked || verdict || state.moment.snapshot.hosts.some((h) => h.objects.some((o) => o.qp && ['RTS', 'SQD', 'SQE', 'ERR'].includes(o.qp.state)));
   const choose = (status: string) => {
@@ -124,7 +133,7 @@ export function Predict({ state }: { state: State }) {
       <div aria-live="polite">{verdict && on && <Verdict {...verdict} tables={state.tables} />}</div>
       {asked && on && (
         <div class="question" data-test="predict">
-          <p id="predict-title">{inline(t('ui.predict.question', { id: asked.id, opcode: asked.opcode, host: find(`ui.host.${asked.host}`) }))}</p>
+          <p id="predict-title">{inline(question!)}</p>
           <div class="choices" role="group" aria-labelledby="predict-title">
             {asked.options.map((status) => (
               <button type="button" class="small-button" data-test={`predict.${status}`} aria-pressed={guess === status} onClick={() => choose(status)}>
@@ -132,6 +141,7 @@ export function Predict({ state }: { state: State }) {
               </button>
             ))}
           </div>
+          {cause && <p class="small muted"><EngineText text={cause} /></p>}
           <p class="small muted">{t(guess ? 'ui.predict.run' : 'ui.predict.skip')}</p>
         </div>
       )}
@@ -151,7 +161,7 @@ function Verdict({ request, guess, outcome, tables }: { request: Request; guess:
     <div class={`verdict ${right ? 'right' : 'wrong'} note-box`} data-test="predict.verdict" data-right={right}>
       <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
       {status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
-      {status === none && <p>{t(outcome.pending ? 'ui.predict.pending' : 'ui.predict.unsignaled')}</p>}
+      {status === none && <p>{t(`ui.predict.${outcome.why ?? 'gone'}`)}</p>}
       {check && <p>{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong></p>}
       {!right && status !== 'SUCCESS' && row?.cause && <p><EngineText text={row.cause} /></p>}
       {counts.all > 0 && <p class="muted" data-test="predict.count">{t('ui.predict.count', { n: counts.right, all: counts.all })}</p>}

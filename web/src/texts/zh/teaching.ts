@@ -24,6 +24,7 @@ export const teaching = {
   'ui.predict.success': '一切正常：对端的设备已经确认了整个请求。',
   'ui.predict.pending': '请求还没有完成，所以设备还没有报告。',
   'ui.predict.unsignaled': '请求已经做完，但没有 SIGNALED 标志，所以成功不报告。',
+  'ui.predict.gone': '请求没有留下完成项就结束了：RESET 或销毁清空了队列，或者 CQ 溢出。',
   'ui.predict.count': '预测了 {all} 次，对了 {n} 次。',
   'ui.predict.on': '每次走时钟之前让我预测',
 
