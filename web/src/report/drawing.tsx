@@ -121,13 +121,13 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
 // The names of the ends, and the states of their queue pairs at the upper edge of the window.
 function Heads({ g, lanes, row }: { g: Geometry; lanes: Lane[]; row: number }) {
   if (g.width === 0) return null;
-  const now = (end: End) => lanes.filter((l) => l.end === end && l.s.from <= row && row < l.s.to).map((l) => l.s.state);
+  const now = (end: End) => lanes.filter((l) => l.end === end && l.s.from <= row && row < l.s.to).map((l) => l.s);
   return (
     <div class="heads" aria-hidden="true">
       {(['client', 'server'] as const).map((end) => (
         <span key={end} class={`head ${end}`} style={g.narrow ? { [end === 'client' ? 'left' : 'right']: '8px' } : { left: `${g.x[end]}px`, transform: 'translateX(-50%)' }}>
           {t(`report.${end}`)}
-          {now(end).map((state, i) => <span key={i} class="now" data-test={`now-${end}`}><svg width="8" height="14"><rect class={`state ${state}`} width="5" height="14" x="1" rx="2.5" /></svg>{state}</span>)}
+          {now(end).map((s, i) => <span key={i} class="now" data-test={`now-${end}`}><svg width="8" height="14"><rect class={`state ${s.state} ${s.ordinary ? 'ordinary' : ''}`} width="5" height="14" x="1" rx="2.5" /></svg>{s.state}</span>)}
         </span>
       ))}
     </div>
@@ -192,7 +192,7 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
   const client = r.end === 'client';
   const arrow = r.kind === 'message' || r.kind === 'packet';
   const state = r.kind === 'transition' && !r.failed && !g.narrow && g.font > 0 ? attr(r.event!, 'to') : '';
-  const inner = g.narrow || (g.font > 0 && !state && wide(r.text, g.font) > g.side[r.end] - 38); // where it is too long, and no arrow runs at its height
+  const inner = g.narrow || (g.font > 0 && !state && r.event?.verb !== 'ibv_post_send' && wide(r.text, g.font) > g.side[r.end] - 38); // where it is too long, and no arrow runs at its height
   const beside = inner ? strip(g.x.server - g.x.client) + 6 : r.kind === 'transition' ? 32 : 24; // of the text
   const room = inner ? g.x.server - g.x.client - 2 * beside : g.side[r.end] - 14 - beside;
   const outside = (inner ? 1 : -1) * (client ? 1 : -1);

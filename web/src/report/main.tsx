@@ -8,6 +8,7 @@ import { Clients } from './clients';
 import type { Data } from './data';
 import { dataOf, follow, type Live } from './live';
 import { Page } from './page';
+import { language, setLanguage } from './texts';
 
 const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;
 
@@ -19,5 +20,6 @@ function LivePage() {
   return <Page data={client ? dataOf(client, data) : data} live={client} aside={<Clients live={live} chosen={client?.who ?? ''} choose={choose} />} />;
 }
 
+setLanguage(language()); // the page's language, for screen readers and fonts
 document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 render(data.live ? <LivePage /> : <Page data={data} />, document.getElementById('app')!);
