@@ -66,7 +66,7 @@ test('after an error the ladder, the last call and the guide say what the device
   assert.match(await wire(page), /no region has rkey 0x[^]*NAK remote access error[^]*no region has rkey 0x/);
   await press(page, 'client.cq.poll_cq');
   assert.match(await at(page, 'check').innerText(), /refused it: no region has rkey 0x/);
-  assert.match(await at(page, 'stuck').innerText(), /Client qp, Server qp to ERR.*undo.*Connect both/);
+  assert.match(await at(page, 'stuck').innerText(), /Client qp and Server qp to ERR.*undo.*Connect both/);
   await press(page, 'client.qp.to.RESET');
   assert.match(await page.locator('#sheet-title').innerText(), /ERR → RESET/);
   assert.equal(await submit(page), '');
@@ -217,4 +217,14 @@ test('on the free bench the guide says so', async (t) => {
   await press(page, 'tab.lessons');
   await press(page, 'lesson.send');
   assert.equal(await at(page, 'tab.lessons').getAttribute('aria-pressed'), 'true');
+});
+
+test('in Chinese, a close has the name of its call, and an error of the engine says that it is English', async (t) => {
+  const page = await open(t, { lang: 'zh-CN' });
+  await perform(page, { do: 'alloc_pd', host: 'client', name: 'pd' });
+  await press(page, 'client.pd.close');
+  assert.match(await at(page, 'result').locator('h3').innerText(), /ibv_dealloc_pd pd/);
+  assert.match(await at(page, 'client.create_qp').getAttribute('title'), /先要有 PD和CQ/);
+  await page.evaluate(() => { location.hash = '#mistake=none'; });
+  await page.waitForFunction(() => /there is no mistake none （英文）/.test(document.querySelector('[data-test=said]').textContent));
 });

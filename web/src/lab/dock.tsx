@@ -10,7 +10,7 @@ import { CompletionRow } from './objects';
 import { fateText, ignored, PacketPanel, selectPacket } from './packet';
 import { EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
-import { calls, closers } from './forms';
+import { calls, closers, making } from './forms';
 import { bad, nanoseconds } from './wirepane';
 
 const tabs: Detail[] = ['result', 'packet', 'packets', 'graph', 'events'];
@@ -51,13 +51,21 @@ export function Dock({ state }: { state: State }) {
   );
 }
 
-/** An action in a few words: "client: ibv_modify_qp qp INIT". */
-export function actionText(action: Action, kindOf?: (name: string) => string | undefined): string {
-  const call = action.do === 'close' ? closers[kindOf?.(action.name ?? '') ?? ''] ?? 'close' : calls[action.do] ?? find(`ui.verb.${action.do}`) ?? action.do;
+/** An action of a session in a few words: "ibv_modify_qp qp → INIT". */
+export function actionText(action: Action, all: Action[]): string {
+  const call = action.do === 'close' ? closerOf(action, all) : calls[action.do] ?? (find(`ui.verb.${action.do}`) || action.do);
   const to = action.do === 'modify_qp' ? `→ ${String(action.attr?.STATE ?? '?')}` : '';
   const packet = action.packet !== undefined ? `#${action.packet}` : '';
   const on = action.do === 'selective_repeat' ? t(action.on ? 'ui.on' : 'ui.off') : '';
   return [call, action.name ?? action.mr ?? '', to, packet, on].filter(Boolean).join(' ');
+}
+
+// The call that closes an object, by the action before it that made the object.
+function closerOf(close: Action, all: Action[]): string {
+  const before = all.slice(0, all.indexOf(close)).reverse();
+  const made = before.find((a) => a.host === close.host && a.name === close.name && making.some(([verb]) => verb === a.do));
+  const kind = making.find(([verb]) => verb === made?.do)?.[1];
+  return kind ? closers[kind] : 'close';
 }
 
 function ResultPanel({ state }: { state: State }) {
@@ -71,7 +79,7 @@ function ResultPanel({ state }: { state: State }) {
     <div class="result" data-test="result">
       <div class="result-said">
         <h3>
-          {action.host && <span class={`badge ${action.host}`}>{find(`ui.host.${action.host}`)}</span>} <code>{actionText(action)}</code>
+          {action.host && <span class={`badge ${action.host}`}>{find(`ui.host.${action.host}`)}</span>} <code>{actionText(action, state.actions)}</code>
           <span class="muted small"> {t('ui.result.number', { n: state.cursor })}</span>
         </h3>
         {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}

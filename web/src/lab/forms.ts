@@ -1,6 +1,6 @@
 // The forms of the verbs that have simple fields: what each field is, how it begins, and the action that
 // the values make. post.tsx and modify.tsx have the other two.
-import type { Action, Host, HostView, ObjectView, Tables } from '../api';
+import type { Action, Host, HostView, Kind, ObjectView, Tables } from '../api';
 import { number } from '../common/format';
 import { t, type Key } from '../texts';
 import type { Option } from './fields';
@@ -188,7 +188,13 @@ export const calls: Record<string, string> = {
   get_cq_event: 'ibv_get_cq_event', ack_cq_events: 'ibv_ack_cq_events',
 };
 
+/** The actions that make objects, their kinds, and the kinds that they need. */
+export const making: [string, Kind, Kind[]][] = [
+  ['alloc_pd', 'PD', []], ['create_cq', 'CQ', []], ['reg_mr', 'MR', ['PD']], ['create_qp', 'QP', ['PD', 'CQ']],
+  ['create_srq', 'SRQ', ['PD']], ['create_ah', 'AH', ['PD']], ['alloc_mw', 'MW', ['PD']],
+];
+
 /** The call in C that closes an object of a kind. */
-export const closers: Record<string, string> = {
+export const closers: Record<Kind, string> = {
   PD: 'ibv_dealloc_pd', MR: 'ibv_dereg_mr', CQ: 'ibv_destroy_cq', QP: 'ibv_destroy_qp', SRQ: 'ibv_destroy_srq', AH: 'ibv_destroy_ah', MW: 'ibv_dealloc_mw',
 };

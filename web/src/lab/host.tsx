@@ -1,22 +1,17 @@
 // A host: the buttons that make objects, and the objects. The box of a PD contains the objects that belong
 // to the PD; completion queues stand above the PDs.
-import type { Host as HostName, HostView, Kind, ObjectView, Tables } from '../api';
+import type { HostView, Kind, ObjectView, Tables } from '../api';
 import { hex } from '../common/format';
 import { Icon } from '../common/icons';
-import { find, t } from '../texts';
+import { find, listed, t } from '../texts';
 import { connect, connectable, makePair, pairable } from './connect';
 import { openForm } from './form';
-import { calls, closers, type Place } from './forms';
+import { calls, closers, making, type Place } from './forms';
 import { AddressHandle, Depth, Queue, Region, SharedQueue, Window } from './objects';
 import { attempt } from './playback';
 import { openPost } from './post';
 import { QueuePair } from './qp';
-import { change, get, perform } from './store';
-
-const making: [string, string, Kind[]][] = [
-  ['alloc_pd', 'PD', []], ['create_cq', 'CQ', []], ['reg_mr', 'MR', ['PD']], ['create_qp', 'QP', ['PD', 'CQ']],
-  ['create_srq', 'SRQ', ['PD']], ['create_ah', 'AH', ['PD']], ['alloc_mw', 'MW', ['PD']],
-];
+import { get, perform } from './store';
 
 interface Props {
   host: HostView;
@@ -49,7 +44,7 @@ export function HostCard(props: Props) {
           const missing = needs.filter((n) => !host.objects.some((o) => o.kind === n));
           return (
             <button
-              type="button" class="small-button" data-test={`${host.name}.${verb}`} title={missing.length > 0 ? t('ui.needs', { what: missing.join(', ') }) : calls[verb]}
+              type="button" class="small-button" data-test={`${host.name}.${verb}`} title={missing.length > 0 ? t('ui.needs', { what: listed(missing) }) : calls[verb]}
               disabled={missing.length > 0} onClick={() => openForm(verb, place)} aria-label={t('ui.labelled', { name: kind, text: find(`ui.verb.${verb}`) })}
             >
               <Icon name="plus" />{kind}
@@ -124,13 +119,7 @@ function wasArmed(host: HostView, { name }: ObjectView): boolean {
 
 function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
   const place: Place = { host, peer, object, tables };
-  const direct = (verb: string) => {
-    try {
-      perform({ do: verb, host: host.name as HostName, name: object.name });
-    } catch (error) {
-      change({ message: (error as Error).message });
-    }
-  };
+  const direct = (verb: string) => attempt(() => perform({ do: verb, host: host.name, name: object.name }));
   const press = (verb: string) => {
     if (verb === 'post_send' || verb === 'post_recv') openPost(host, object, verb === 'post_recv', tables);
     else if (verb === 'connect') attempt(() => connect(object.name));

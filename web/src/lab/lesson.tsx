@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { Prose, inline } from '../common/prose';
-import { find, t } from '../texts';
+import { find, listed, t } from '../texts';
 import { connects } from './connect';
 import type { List } from './guide';
 import { keep, kept } from './keep';
@@ -83,7 +83,7 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
 function Stuck({ state }: { state: State }) {
   const failed = state.moment.snapshot.hosts.flatMap((host) => host.objects.filter((o) => o.qp?.state === 'ERR' && o.qp.program_state !== 'ERR').map((o) => `${find(`ui.host.${host.name}`)} ${o.name}`));
   if (failed.length === 0) return null;
-  return <Note name="stuck">{t('ui.lesson.stuck', { names: failed.join(', ') })} {connects(state) && t('ui.lesson.stuck.connect')}</Note>;
+  return <Note name="stuck">{t('ui.lesson.stuck', { names: listed(failed) })} {connects(state) && t('ui.lesson.stuck.connect')}</Note>;
 }
 
 // A note that scrolls into view: it stands below what the user has just seen or pressed.

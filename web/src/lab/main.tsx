@@ -14,6 +14,7 @@ import { blank, kept } from './keep';
 import { listen } from './keys';
 import { startOpening } from './opening';
 import { openPoster } from './poster';
+import { problemText } from './refusal';
 import { change, get, link, open, openMistake, subscribe } from './store';
 
 const mostActions = 500; // of a session whose link the address bar follows
@@ -31,7 +32,7 @@ function openFragment() {
     if (fragment && !name && !get().setup.lesson) change({ pane: 'hosts' });
   } catch (error) {
     if (!get()) open('{}');
-    change({ message: (error as Error).message });
+    change({ message: problemText(error) });
   }
 }
 

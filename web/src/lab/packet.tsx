@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { FieldView, PacketDetail, PacketView } from '../api';
 import { hex, number, time } from '../common/format';
 import { find, t } from '../texts';
+import { attempt } from './playback';
 import { EngineText, noteText } from './refusal';
 import { change, get, packetDetail, perform, type State } from './store';
 
@@ -131,13 +132,7 @@ interface FatesProps {
 
 function Fates({ packet, headers, bit, onBit }: FatesProps) {
   const [ns, setNs] = useState('50000');
-  const act = (verb: string, more: object = {}) => {
-    try {
-      perform({ do: verb, packet: packet.id, ...more });
-    } catch (error) {
-      change({ message: (error as Error).message });
-    }
-  };
+  const act = (verb: string, more: object = {}) => attempt(() => perform({ do: verb, packet: packet.id, ...more }));
   return (
     <div class="fates" role="group" aria-label={t('ui.packet.do')}>
       {['drop', 'duplicate', 'reorder', 'mark', 'deliver'].map((verb) => (

@@ -5,6 +5,7 @@ import { Icon, type IconName } from '../common/icons';
 import { t } from '../texts';
 import { actionText } from './dock';
 import { openForm } from './form';
+import { problemText } from './refusal';
 import { change, forward, goTo, perform, play, redo, undo, type State } from './store';
 
 const speeds = [0.5, 1, 2, 4, 10];
@@ -15,7 +16,7 @@ export function attempt(f: () => void) {
   try {
     f();
   } catch (error) {
-    change({ message: (error as Error).message });
+    change({ message: problemText(error) });
   }
 }
 
@@ -58,10 +59,10 @@ export function Playback({ state }: { state: State }) {
         <Ticks state={state} />
         <input
           type="range" data-test="scrub" min="0" max={actions.length} value={cursor} disabled={actions.length === 0} aria-label={t('ui.scrub')}
-          aria-valuetext={t('ui.scrub.value', { n: cursor, all: actions.length, text: action ? actionText(action) : t('ui.scrub.start') })}
+          aria-valuetext={t('ui.scrub.value', { n: cursor, all: actions.length, text: action ? actionText(action, actions) : t('ui.scrub.start') })}
           onInput={(event) => attempt(() => goTo(Number(event.currentTarget.value)))}
         />
-        <span class="small mono where" aria-hidden="true">{cursor} / {actions.length}{future.length > 0 && ` +${future.length}`} {action && actionText(action)}</span>
+        <span class="small mono where" aria-hidden="true">{cursor} / {actions.length}{future.length > 0 && ` +${future.length}`} {action && actionText(action, actions)}</span>
       </div>
       <div class="clock-box" role="group" aria-label={t('ui.clock')}>
         <span class="clock mono" data-test="clock">{now_ns === 0 ? '0 ns' : time(now_ns)}</span>

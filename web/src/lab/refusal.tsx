@@ -10,6 +10,12 @@ export const EngineText = ({ text }: { text: string }) => <Quoted text={duration
 /** A text from the engine as plain text. */
 export const noteText = (note: string) => durations(translated(note) ?? note);
 
+/** What an error says, for a message: in the reader's language, or in English, and it says so. */
+export function problemText(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return translated(text) === undefined ? `${durations(text)} ${t('ui.english')}` : noteText(text);
+}
+
 /** The cause in a sentence or two. For the bits of a mask it says only how many are wrong. */
 export function refusalText(refusal: Refusal): string {
   const { missing = [], illegal = [] } = refusal.transition ?? {};

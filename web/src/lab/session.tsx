@@ -6,6 +6,7 @@ import { closeDialog, openDialog, SheetHead } from './dialog';
 import { Choice, Row, Text } from './fields';
 import { json } from './engine';
 import { openPoster } from './poster';
+import { problemText } from './refusal';
 import { file, link, open, openBench, program, record } from './store';
 
 export function openSession() {
@@ -28,7 +29,7 @@ function SessionSheet() {
     try {
       f();
     } catch (error) {
-      setProblem((error as Error).message);
+      setProblem(problemText(error));
     }
   };
   const address = () => `${location.href.split('#')[0]}#${link()}`;
@@ -87,7 +88,7 @@ function ProgramSheet({ language }: { language: 'c' | 'go' }) {
   try {
     text = program(language);
   } catch (error) {
-    problem = (error as Error).message;
+    problem = problemText(error);
   }
   return (
     <div>

@@ -2,7 +2,7 @@
 // Everything that changes the session goes through this file.
 import type { Action, Event, File, Host, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
 import { engine } from './engine';
-import { noteText, refusalText } from './refusal';
+import { noteText, problemText, refusalText } from './refusal';
 
 /** A moment of the session: its snapshot, and the packets and events that the page has loaded. */
 export interface Moment {
@@ -83,7 +83,7 @@ export function open(text: string, about: { mistake?: string; scratch?: boolean;
     selected: null,
     pane: typeof state?.opening === 'number' ? 'guide' : state?.pane ?? 'guide', // the opening has shown the wire
     detail: 'result',
-    message: opened.warning ?? '',
+    message: opened.warning ? problemText(opened.warning) : '',
   });
   return opened;
 }
@@ -219,7 +219,7 @@ function tick() {
   try {
     moved = forward();
   } catch (error) {
-    change({ message: String(error) });
+    change({ message: problemText(error) });
   }
   if (!moved) {
     change({ playing: false });
