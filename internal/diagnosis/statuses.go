@@ -28,7 +28,7 @@ var statuses = []group{{"docs/errors.md#completions", []Entry{
 	rare(3, "LOC_EEC_OP_ERR", "local EE context operation error", noRD, odd),
 	status(4, "LOC_PROT_ERR", "local protection error", "a local SGE is refused: its lkey, range or protection domain is wrong, its MR is closed, or the region lacks LOCAL_WRITE, which receives, READs and atomics need",
 		"use an SGE within an MR of the queue pair's PD, and keep the MR open until the completion"),
-	status(5, "WR_FLUSH_ERR", "Work Request Flushed Error", "the queue pair had left RTS for ERR, so the request was not done", "look for the first completion whose status is not this one; if there is none, for the asynchronous event, or the peer's completion"),
+	status(5, "WR_FLUSH_ERR", "Work Request Flushed Error", "the queue pair was in ERR or SQE before the request was complete; the peer may have carried it out", "look for the first completion whose status is not this one; if there is none, for the asynchronous event, or the peer's completion"),
 	status(6, "MW_BIND_ERR", "memory management operation error", "the window's region lacks MW_BIND (or LOCAL_WRITE, if the peer may write), is too small or of another protection domain; the window is already bound; or no window with the key to invalidate is bound on this queue pair",
 		"use a region with MW_BIND; invalidate the window before the next bind"),
 	rare(7, "BAD_RESP_ERR", "bad response error", "the peer's answer breaks the protocol", "use the same version of the protocol at both ends; look at the packets (docs/on-the-wire.md)"),

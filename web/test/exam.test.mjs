@@ -58,7 +58,7 @@ test('an examination with three mistakes, and its result', async (t) => {
   }
   assert.deepEqual(await page.locator('[data-test^="exam.wrong."]').evaluateAll((all) => all.map((e) => e.dataset.test)), ['exam.wrong.exam-psns', 'exam.wrong.exam-closed', 'exam.wrong.exam-full']);
   await at(page, 'exam.wrong.exam-psns').locator('summary').click();
-  assert.match(await at(page, 'exam.wrong.exam-psns').innerText(), /You chose: 0x101[^]*packets, not messages[^]*Right is: 0x103[^]*three packets/);
+  assert.match(await at(page, 'exam.wrong.exam-psns').innerText(), /You chose: 0x101[^]*packets, not messages[^]*The right answer: 0x103[^]*three packets/);
   await at(page, 'exam.wrong.exam-full').locator('summary').click();
   assert.match(await at(page, 'exam.wrong.exam-full').innerText(), /Not reached: A post at the client is refused/);
   await press(page, 'exam.solution.exam-full');
@@ -66,7 +66,7 @@ test('an examination with three mistakes, and its result', async (t) => {
 
   const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'exam.save')]);
   const text = readFileSync(await file.path(), 'utf8');
-  assert.match(text, /17 of 20[^]*4 of 4 {2}States[^]* 1 right: A packet[^]* 3 WRONG: Which PSN[^]*You chose: 0x101[^]*Right is: 0x103[^]*three packets/);
+  assert.match(text, /17 of 20[^]*4 of 4 {2}States[^]* 1 right: A packet[^]* 3 WRONG: Which PSN[^]*You chose: 0x101[^]*The right answer: 0x103[^]*three packets/);
 
   await page.goto(page.url().split('#')[0]);
   await page.reload();

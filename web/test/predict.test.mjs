@@ -20,7 +20,7 @@ test('a wrong prediction is explained, and counted once', async (t) => {
   await press(page, 'run');
   await verdict(page).waitFor();
   assert.equal(await verdict(page).getAttribute('data-right'), 'false');
-  assert.match(await verdict(page).innerText(), /wr_id 1: RNR_RETRY_EXC_ERR\. Your prediction: SUCCESS[^]*receive[^]*0 of 1 predicted/);
+  assert.match(await verdict(page).innerText(), /wr_id 1: RNR_RETRY_EXC_ERR\. Your prediction: SUCCESS[^]*receive[^]*0 of 1 predictions/);
   assert.equal(await at(page, 'predict').count(), 0);
   // After an undo, or from the start again, the outcome is known, so nobody asks again.
   await press(page, 'undo');
@@ -48,14 +48,14 @@ test('right predictions: a success, a failed check, and no completion', async (t
   await press(page, 'predict.REM_ACCESS_ERR');
   await press(page, 'run');
   await verdict(page).waitFor();
-  assert.match(await verdict(page).innerText(), /As predicted[^]*no region has rkey[^]*2 of 2 predicted/);
+  assert.match(await verdict(page).innerText(), /As predicted[^]*no region has rkey[^]*2 of 2 predictions/);
   await page.goto(page.url().split('#')[0] + '#lesson=sqd');
   const { solution } = await page.evaluate(() => JSON.parse(rawverbs.tables()).value.lessons.find((l) => l.id === 'sqd'));
   for (const action of solution.slice(0, 5)) await perform(page, action); // the second SEND waits in SQD
   await press(page, 'predict.NONE');
   await press(page, 'step');
   await verdict(page).waitFor();
-  assert.match(await verdict(page).innerText(), /no completion[^]*not complete[^]*3 of 3 predicted/);
+  assert.match(await verdict(page).innerText(), /no completion[^]*not complete[^]*3 of 3 predictions/);
 });
 
 test('nobody must answer, a solution asks nothing, and the question can be turned off for good', async (t) => {

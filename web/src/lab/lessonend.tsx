@@ -52,11 +52,12 @@ export function CourseEnd({ state, onList }: { state: State; onList(list: List):
   const done = solved();
   const left = state.tables.lessons.filter((l) => !done.includes(l.id));
   const best = kept('exam.best', 0);
+  const { exam } = state.tables;
   const seen = kept<string[]>('seen', []).length;
   return (
     <section class="note-box end-page" data-test="lessons.end" aria-labelledby="course-end">
       <h3 id="course-end">{t(left.length > 0 ? 'ui.end.last' : 'ui.end.all')}</h3>
-      <p>{best > 0 ? t('ui.end.exam.best', { n: best, all: state.tables.exam.length }) : t('ui.end.exam')}</p>
+      <p>{best > 0 ? t('ui.end.exam.best', { n: best, all: exam.length }) : t('ui.end.exam', { n: exam.length, tasks: exam.filter((part) => part.goals.length > 0).length })}</p>
       <p>{t('ui.end.mistakes', { n: seen, all: state.tables.mistakes.length })}</p>
       <div class="guide-tools">
         <button type="button" class="primary" data-test="end.exam" onClick={once(() => onList('exam'))}>{t('ui.exam')}</button>

@@ -19,7 +19,7 @@ export const exam = {
 
   // 3
   "exam-psns.title": "Which PSN comes next",
-  "exam-psns.ask": "The path MTU is 1024, and the client's next PSN is 0x100. The client posts a SEND of 3000 bytes, and then a SEND of 1 byte. Which PSN has the second message?",
+  "exam-psns.ask": "The path MTU is 1024, and the client's next PSN is 0x100. The client posts a SEND of 3000 bytes, and then a SEND of 1 byte. Which PSN does the second message have?",
   "exam-psns.answer.1": "0x101",
   "exam-psns.answer.2": "0x103",
   "exam-psns.answer.3": "0xcb8",
@@ -46,7 +46,7 @@ export const exam = {
 
   // 6
   "exam-rights.title": "A READ that would be refused",
-  "exam-rights.ask": "The server's text is at offset 128 of its `buf`, 18 bytes. As things are, the server's device would refuse to READ it, although the region permits it. Find out why, and READ the text into the client's `buf`.",
+  "exam-rights.ask": "The server's text is at offset 128 of its `buf`, 18 bytes. As things are, the server's device would refuse a READ of it, although the region permits it. Find out why, and READ the text into the client's `buf`.",
   "exam-rights.goal.read": "The text is in the client's `buf`, and the success of the READ is polled.",
   "exam-rights.why": "Two things permit a READ: the rights of the region, and the ACCESS_FLAGS of the server's queue pair, which lack REMOTE_READ here. A move RTS→RTS changes ACCESS_FLAGS while the connection lives. After a refused READ both ends are in ERR, and come back through RESET.",
 
@@ -72,7 +72,7 @@ export const exam = {
   "exam-flushed.answer.1": "In the first of the three requests.",
   "exam-flushed.answer.2": "In the CQ, which is too small.",
   "exam-flushed.answer.3": "Not in these requests: something else has moved the queue pair to ERR.",
-  "exam-flushed.wrong.1": "WR_FLUSH_ERR says that the device has not tried the request. None of the three has a fault of its own.",
+  "exam-flushed.wrong.1": "WR_FLUSH_ERR says that the queue pair had stopped before the request was complete. None of the three has a fault of its own.",
   "exam-flushed.wrong.2": "A CQ that overruns loses completions, and an asynchronous event reports it. Here all three completions came.",
   "exam-flushed.why": "A queue pair that goes to ERR flushes what is posted. The program may have moved it, a request of the peer may have been refused, or an asynchronous event names the reason. Look at the peer's completions and at the events.",
 
@@ -114,7 +114,7 @@ export const exam = {
   "exam-twice.ask": "Let a message of the client reach the server's device twice and its memory once, and let the SEND succeed.",
   "exam-twice.goal.twice": "The server's device counts a packet as a duplicate.",
   "exam-twice.goal.sent": "After that, the success of a SEND is polled at the client.",
-  "exam-twice.why": "Lose the acknowledgement, not the request. After TIMEOUT the client's device sends again. The server's device knows the PSN, drops the packet and acknowledges it again. To duplicate the packet on the wire is a second way.",
+  "exam-twice.why": "Lose the acknowledgement, not the request. After TIMEOUT the client's device sends again. The server's device knows the PSN, drops the packet and acknowledges it again. Duplicating the packet on the wire works too.",
 
   // 15
   "exam-closed.title": "A region that is gone",
@@ -130,7 +130,7 @@ export const exam = {
   "exam-bounds.title": "The right key, and yet refused",
   "exam-bounds.ask": "Post a request with the right rkey of the server's `buf` that the server's device refuses nevertheless.",
   "exam-bounds.goal.refused": "REM_ACCESS_ERR is polled at the client, and the key was that of a region.",
-  "exam-bounds.why": "The key is only the first check. `buf` has 256 bytes, and a request that reaches beyond its end is refused. So is one that the rights of the region or of the queue pair do not permit.",
+  "exam-bounds.why": "The key is only the first check. `buf` has 256 bytes, and a request that reaches beyond its end is refused. So is one that the rights of the region do not permit.",
 
   // 17
   "exam-overrun.title": "A CQ that is too short",

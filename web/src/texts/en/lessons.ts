@@ -329,9 +329,9 @@ export const lessons = {
   "lesson.errors.answer.1": "The second: its status is the first that is neither SUCCESS nor WR_FLUSH_ERR.",
   "lesson.errors.answer.2": "The last: it broke the connection, because no other request failed after it.",
   "lesson.errors.answer.3": "The second, the third and the fourth: each of them failed.",
-  "lesson.errors.wrong.2": "The device reports WR_FLUSH_ERR for requests that it has not tried. The last request only stood behind the one that failed.",
-  "lesson.errors.wrong.3": "The device tried only the second. By the time of the third and the fourth the queue pair was in ERR, so it flushed them untried.",
-  "lesson.errors.why": "The second request failed, and this failure moved the queue pair to ERR. The device then flushed the requests behind it without trying them. They have no fault of their own.\n\nA program that prints the last status prints WR_FLUSH_ERR, which explains nothing. If all statuses are WR_FLUSH_ERR, the cause is not a request of this queue: look for a disconnect, an asynchronous event, or a failure at the peer.",
+  "lesson.errors.wrong.2": "The device reports WR_FLUSH_ERR for requests that were not complete when the queue pair stopped. The last request only stood behind the one that failed.",
+  "lesson.errors.wrong.3": "Only the second has a fault. Its failure moved the queue pair to ERR, so the device flushed the third and the fourth, which were not complete.",
+  "lesson.errors.why": "The second request failed, and this failure moved the queue pair to ERR. The device then flushed the requests behind it, which were not complete. They have no fault of their own. If their packets had left, the peer may have carried them out.\n\nA program that prints the last status prints WR_FLUSH_ERR, which explains nothing. If all statuses are WR_FLUSH_ERR, the cause is not a request of this queue: look for a disconnect, an asynchronous event, or a failure at the peer.",
 
   // 12
   "lesson.sqd.title": "SQD: the send queue drains",

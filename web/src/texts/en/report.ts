@@ -41,7 +41,7 @@ export const report = {
   'report.one.object': 'Object',
   'report.one.note': 'Other',
   'report.one.dump': 'Dump',
-  'report.ordinary': 'the ordinary end',
+  'report.ordinary': 'the normal end of a run',
   'report.view': 'View',
   'report.view.drawing': 'Drawing',
   'report.view.table': 'Table',

@@ -429,7 +429,7 @@ export const ui = {
   'ui.poster.any-but': 'any but {state}',
   'ui.poster.optional': 'optional: ',
   'ui.poster.no-move': 'no such move',
-  'ui.poster.drawn': 'Dashed: the device itself moves a UC or UD queue pair, after a failed send. Not drawn: SQD → ERR, SQE → ERR, and the moves from every other state to RESET.',
+  'ui.poster.drawn': 'Dashed: the device itself moves a UC or UD queue pair, after a failed send. Not drawn: SQD → ERR, SQE → ERR, the moves from every other state to RESET, and the moves that keep the state (INIT, RTS, SQD).',
   'ui.poster.may-not': 'may not',
   'ui.poster.rule.1': 'Post receives in INIT: they are there when the first packet of the peer comes.',
   'ui.poster.rule.2': 'Exchange QPN, first PSN and GID before RTR. `RQ_PSN` here is `SQ_PSN` of the peer.',

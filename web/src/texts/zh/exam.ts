@@ -8,7 +8,7 @@ export const exam = {
   "exam-init.answer.3": "丢弃报文，不作应答。",
   "exam-init.wrong.1": "处于 INIT 的队列对不处理任何报文。它的接收请求原样等待。",
   "exam-init.wrong.2": "RNR NAK 表示没有接收请求，而且队列对从 RTR 起才会这样回答。在 INIT 里它什么也不回答。",
-  "exam-init.why": "在 RTR 之前，队列对不作任何应答。客户端的设备在 TIMEOUT 之后重发，最多 RETRY_CNT 次。如果那时服务端已到 RTR，消息只是迟到；否则请求以 RETRY_EXC_ERR 结束。",
+  "exam-init.why": "在 RTR 之前，队列对不作任何应答。客户端的设备在 TIMEOUT 之后重传，最多 RETRY_CNT 次。如果那时服务端已到 RTR，消息只是迟到；否则请求以 RETRY_EXC_ERR 结束。",
 
   // 2
   "exam-drain.title": "更长的超时",
@@ -32,7 +32,7 @@ export const exam = {
   "exam-rnr.ask": "服务端投递了一个接收请求。让它的设备回答 RNR NAK，然后不经过 RESET，让客户端的每个请求都成功。",
   "exam-rnr.goal.nak": "服务端的设备回答 RNR NAK。",
   "exam-rnr.goal.sent": "此后在客户端轮询到 SEND 成功，并且发送队列里没有剩下的请求。",
-  "exam-rnr.why": "两个 SEND 和一个接收请求：第二个 SEND 找不到接收请求。这里 RNR_RETRY 是 7，表示没有限制，所以客户端的设备一直重发，直到服务端再投递一个接收请求。",
+  "exam-rnr.why": "两个 SEND 和一个接收请求：第二个 SEND 找不到接收请求。这里 RNR_RETRY 是 7，表示没有限制，所以客户端的设备一直重传，直到服务端再投递一个接收请求。",
 
   // 5
   "exam-check.title": "谁检查 rkey",
@@ -52,7 +52,7 @@ export const exam = {
 
   // 7
   "exam-signal.title": "不带 SIGNALED 的请求",
-  "exam-signal.ask": "程序向一个 RC 队列对投递四个 SEND，只有最后一个带 SIGNALED 标志。它轮询到一个完成项：SUCCESS。前三个怎么样了？",
+  "exam-signal.ask": "程序向一个 RC 队列对投递四个 SEND，只有最后一个带 SIGNALED 标志。它轮询到一个完成项：SUCCESS。关于前三个，程序知道什么？",
   "exam-signal.answer.1": "它们也已完成，缓冲区可以再用。",
   "exam-signal.answer.2": "不知道：要用 `ibv_query_qp` 逐个查询。",
   "exam-signal.answer.3": "它们已经离开，但仍可能丢失。",
@@ -72,7 +72,7 @@ export const exam = {
   "exam-flushed.answer.1": "在三个请求中的第一个。",
   "exam-flushed.answer.2": "CQ 太小。",
   "exam-flushed.answer.3": "不在这些请求里：是别的原因使队列对进入 ERR。",
-  "exam-flushed.wrong.1": "WR_FLUSH_ERR 表示设备没有尝试过这个请求。三个请求本身都没有错。",
+  "exam-flushed.wrong.1": "WR_FLUSH_ERR 表示请求完成之前队列对已经停下。三个请求本身都没有错。",
   "exam-flushed.wrong.2": "CQ 溢出会丢失完成项，并有异步事件报告。这里三个完成项都到了。",
   "exam-flushed.why": "队列对进入 ERR 时，会 flush 所有已投递的请求。可能是程序自己转换的，可能是对端的请求被拒绝，也可能有异步事件说明原因。去看对端的完成项和事件。",
 
@@ -107,14 +107,14 @@ export const exam = {
   "exam-damage.answer.3": "成功，只是晚一些。",
   "exam-damage.wrong.1": "损坏的报文里什么都不可信，连发送方也不可信。服务端的设备丢弃它，不作应答。",
   "exam-damage.wrong.2": "ICRC 覆盖载荷。服务端的设备在碰内存之前先检查它。",
-  "exam-damage.why": "ICRC 错误，所以服务端的设备丢弃报文。没有应答，客户端的设备在 TIMEOUT 之后重发。程序只看到一个 SUCCESS。",
+  "exam-damage.why": "ICRC 错误，所以服务端的设备丢弃报文。没有应答，客户端的设备在 TIMEOUT 之后重传。程序只看到一个 SUCCESS。",
 
   // 14
   "exam-twice.title": "发了两次，收到一次",
   "exam-twice.ask": "让客户端的一条消息两次到达服务端的设备，但只有一次进入内存，并且让 SEND 成功。",
   "exam-twice.goal.twice": "服务端的设备把一个报文计为重复。",
   "exam-twice.goal.sent": "此后在客户端轮询到 SEND 成功。",
-  "exam-twice.why": "丢掉确认，而不是请求。TIMEOUT 之后客户端的设备重发。服务端的设备认得这个 PSN，丢弃报文，再确认一次。在线路上复制报文是另一种办法。",
+  "exam-twice.why": "丢掉确认，而不是请求。TIMEOUT 之后客户端的设备重传。服务端的设备认得这个 PSN，丢弃报文，再确认一次。在线路上复制报文是另一种办法。",
 
   // 15
   "exam-closed.title": "已经注销的内存区域",
@@ -130,7 +130,7 @@ export const exam = {
   "exam-bounds.title": "密钥正确，仍被拒绝",
   "exam-bounds.ask": "用服务端 `buf` 的正确 rkey 投递一个请求，却让服务端的设备拒绝它。",
   "exam-bounds.goal.refused": "在客户端轮询到 REM_ACCESS_ERR，并且密钥属于某个内存区域。",
-  "exam-bounds.why": "密钥只是第一项检查。`buf` 有 256 字节，超出末尾的请求会被拒绝。内存区域或队列对的权限不允许的请求也是如此。",
+  "exam-bounds.why": "密钥只是第一项检查。`buf` 有 256 字节，超出末尾的请求会被拒绝。内存区域的权限不允许的请求也是如此。",
 
   // 17
   "exam-overrun.title": "太小的 CQ",
@@ -147,7 +147,7 @@ export const exam = {
   "exam-full.ask": "客户端的发送队列能放 8 个请求。把它填满，直到投递被拒绝，然后再成功投递一次。",
   "exam-full.goal.full": "客户端的一次投递以 ENOMEM 被拒绝。",
   "exam-full.goal.again": "此后客户端的一次投递成功。",
-  "exam-full.why": "轮询到一个请求的完成项，就释放它的位置，以及它前面的位置：让时钟走，再轮询。多数网卡也是这样。程序应当自己计数，而不是投递到 ENOMEM 为止。",
+  "exam-full.why": "轮询到一个请求的完成项，就释放它的位置，以及它前面的位置：推进时钟，再轮询。多数网卡也是这样。程序应当自己计数，而不是投递到 ENOMEM 为止。",
 
   // 19
   "exam-retries.title": "RETRY_EXC_ERR 说明什么",
@@ -157,7 +157,7 @@ export const exam = {
   "exam-retries.answer.3": "rkey 错误。",
   "exam-retries.wrong.2": "那样，服务端的设备回答 RNR NAK，请求以 RNR_RETRY_EXC_ERR 结束，如果会结束的话。",
   "exam-retries.wrong.3": "服务端的设备用 NAK 回答错误的 rkey，请求以 REM_ACCESS_ERR 结束。",
-  "exam-retries.why": "RETRY_EXC_ERR 表示所有重发都没有得到确认：GID 或 QPN 错误，对端还没到 RTR 或者已经在 ERR，或者网络把一切都丢了。",
+  "exam-retries.why": "RETRY_EXC_ERR 表示所有重传都没有得到确认：GID 或 QPN 错误，对端还没到 RTR 或者已经在 ERR，或者网络把一切都丢了。",
 
   // 20
   "exam-flush.title": "收回缓冲区",

@@ -1,4 +1,4 @@
-// 报告的文字；键与 en/report.ts 相同。
+// The texts of the report in Chinese. en/report.ts has the same keys.
 import type { report as en } from '../en/report';
 
 export const report: Record<keyof typeof en, string> = {
@@ -51,12 +51,12 @@ export const report: Record<keyof typeof en, string> = {
   'report.graph.title': '{host}的请求（{qp}）的 PSN 随时间的变化',
   'report.graph.about': '{host} {qp} 的 PSN 随时间的变化：{n} 个报文，从 {from} 到 {to}。表里有同样的内容。',
   'report.graph.request': '请求',
-  'report.graph.again': '重发',
+  'report.graph.again': '重传',
   'report.graph.response': '带数据的响应',
   'report.graph.ack': '确认，到这个 PSN 为止',
   'report.graph.nak': 'NAK',
   'report.graph.lost': '丢失',
-  'report.graph.empty': '没有报文：这个记录没有抓包。',
+  'report.graph.empty': '没有报文：这个记录没有捕获。',
   'report.zoom.in': '放大行',
   'report.zoom.out': '缩小行',
   'report.next.failure': '下一个错误',
@@ -107,7 +107,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.seen.inferred': '那里没有捕获；为推断',
   'report.carries': '携带',
   'report.lost': '{end}的捕获正在进行，但没有这个报文：它在途中丢失。',
-  'report.again': '这个报文以前发送过：这是重发。',
+  'report.again': '这个报文以前发送过：这是重传。',
   'report.request': '它的工作请求',
   'report.request.packets': '它的报文',
   'report.more': '另有 {n} 个',

@@ -73,8 +73,8 @@ export const rules: Record<string, string> = {
   "the queue is full": "队列已满",
   "poll completions before posting more (the send queue is full; most NICs free a place only when its completion or a later one is polled, so unsignaled requests alone need RESET there)": "先轮询完成项，再投递（发送队列已满；多数网卡要等程序轮询到一个请求或后面某个请求的完成项，才释放它的位置；在那里，占满队列的请求如果都不带 SIGNALED，就只有 RESET 有用）",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在走",
-  "the clock has stopped, but more will happen, such as the end of a timer; run again to go on": "时钟停下了，但还会有事发生，例如定时器到期；再按“走完”继续",
-  "{1} retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again": "{1} 会一直重试，因为它的 RNR_RETRY 是 7，而对端没有接收请求；在对端投递一个接收请求，再按“走完”",
+  "the clock has stopped, but more will happen, such as the end of a timer; run again to go on": "时钟停下了，但还会有事发生，例如定时器到期；再按“运行到底”继续",
+  "{1} retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again": "{1} 会一直重试，因为它的 RNR_RETRY 是 7，而对端没有接收请求；在对端投递一个接收请求，再按“运行到底”",
   "nothing has completed": "还没有完成项",
   "the program would sleep here: the next completion wakes it": "程序会在这里睡眠：下一个完成项会唤醒它",
   "the program would sleep here: the next completion that is solicited or has failed wakes it": "程序会在这里睡眠：下一个 solicited 的或失败的完成项会唤醒它",
@@ -96,7 +96,7 @@ export const rules: Record<string, string> = {
   "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 可以转到 {3}",
 
   // Why a packet was sent
-  "{1}, sent again: {2}": "{1}，重发：{2}",
+  "{1}, sent again: {2}": "{1}，重传：{2}",
   "{1}: packet {2} of {3}": "{1}：{3} 个报文中的第 {2} 个",
   "{1}: asks for the response from its packet {2} of {3} on": "{1}：请求从 {3} 个响应报文中的第 {2} 个开始",
   "work request {1}, {2}, {3} bytes": "工作请求 {1}，{2}，{3} 字节",
@@ -117,7 +117,7 @@ export const rules: Record<string, string> = {
   "packet {1} shows that an earlier response was lost": "报文 {1} 表明前面的一个响应丢失了",
   "packet {1}, an ACK, shows that the responder has nothing behind it": "ACK（报文 {1}）表明响应方没有此后的报文",
   "no answer came for some round trips, and this one asks for it": "几个往返时间没有应答，这个报文是来要应答的",
-  "the requester went back": "请求方退回重发",
+  "the requester went back": "请求方退回重传",
 
   // Fields of a packet, and what their values mean
   "payload": "载荷",
@@ -206,8 +206,8 @@ export const rules: Record<string, string> = {
   "address vector: the path to the peer (on RoCE: its GID)": "地址向量：通往对端的路径（在 RoCE 上是它的 GID）",
   "the payload of one packet, the same at both ends": "一个报文的载荷，两端相同",
   "how long to wait for an ACK: 4.096 µs · 2^timeout; 0 means forever": "等待 ACK 多久：4.096 µs · 2^timeout；0 表示永远",
-  "how often to resend without an ACK before giving up": "没有 ACK 时，放弃之前重发几次",
-  "how often to resend to a peer with no receive posted; 7 means forever": "对端没有投递接收请求时重发几次；7 表示永远",
+  "how often to resend without an ACK before giving up": "没有 ACK 时，放弃之前重传几次",
+  "how often to resend to a peer with no receive posted; 7 means forever": "对端没有投递接收请求时重传几次；7 表示永远",
   "the first packet number expected: the peer's SQ_PSN": "期待的第一个报文序号：对端的 SQ_PSN",
   "READs and atomics this side may have in flight": "本端可以同时在途的 READ 和原子操作数",
   "a second path for migration (InfiniBand only)": "供迁移的第二条路径（仅 InfiniBand）",

@@ -16,8 +16,8 @@ export const teaching = {
 
   'ui.predict.question': '`wr_id` {id}（{host}，{opcode}）的完成项会是什么状态码？',
   'ui.predict.none': '没有完成项',
-  'ui.predict.skip': '先预测，或者不回答就让时钟走。',
-  'ui.predict.run': '现在让时钟走。',
+  'ui.predict.skip': '先预测，或者不回答，直接推进时钟。',
+  'ui.predict.run': '现在推进时钟。',
   'ui.predict.right': '预测对了。',
   'ui.predict.wrong': '与预测不同。',
   'ui.predict.was': '`wr_id` {id} 的完成项：{was}。你的预测：{guess}。',
@@ -26,7 +26,7 @@ export const teaching = {
   'ui.predict.unsignaled': '请求已经做完，但没有 SIGNALED 标志，所以成功不报告。',
   'ui.predict.gone': '请求没有留下完成项就结束了：RESET 或销毁清空了队列，或者 CQ 溢出。',
   'ui.predict.count': '预测了 {all} 次，对了 {n} 次。',
-  'ui.predict.on': '每次走时钟之前让我预测',
+  'ui.predict.on': '每次推进时钟之前让我预测',
 
   'ui.end.did': '你做了什么',
   'ui.end.step': '操作 {n}',
@@ -35,7 +35,7 @@ export const teaching = {
   'ui.end.last': '这是最后一课。',
   'ui.end.all': '你已完成所有课程。',
   'ui.end.left': '还剩 {n} 课：',
-  'ui.end.exam': '考试涵盖全部内容：二十题，一半在实验台上完成。',
+  'ui.end.exam': '考试涵盖全部内容：{n} 题，其中 {tasks} 题在实验台上完成。',
   'ui.end.exam.best': '你最好的一次考试：{all} 题中对了 {n} 题。',
   'ui.end.mistakes': '错误示例展示真实的程序会出什么错：你已看过 {n} / {all} 个。在自由实验里可以随意尝试。',
 
