@@ -86,7 +86,7 @@ for (const [job, ...flags] of [['write-read'], ['send'], ['bulk', '--size', '300
     for (const [id, r] of rows) {
       const e = id.startsWith('e') ? events[Number(id.slice(1))] : undefined;
       if (e?.event === 'qp.transition') assert.ok(r.text.includes(`${e.attrs.from}→${e.attrs.to}`), r.text);
-      if (e?.event === 'qp.transition' && e.attrs.to === 'ERR') assert.match(r.text, /the ordinary end/);
+      if (e?.event === 'qp.transition' && e.attrs.to === 'ERR') assert.match(r.text, /the normal end of a run/);
       if (e?.event === 'qp.drained') assert.doesNotMatch(r.text, /…/); // between the lifelines there is room for all of it
     }
     // The ladder draws the same steps, and says how many it leaves out.

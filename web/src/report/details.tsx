@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { attr, group, nanoseconds, otherEnd, type Data, type Event, type Packet, type Value } from './data';
 import { opcodeText, psn, type Model, type Row } from './model';
 import { Quoted } from '../common/quoted';
-import { duration, eventText, t, translated, type Key } from './texts';
+import { duration, eventText, named, t, translated, type Key } from './texts';
 
 interface Props {
   row: Row;
@@ -60,7 +60,7 @@ function EventDetails({ e, row, data, select }: { e: Event; row: Row; data: Data
       {e.event === 'qp.transition' && error && (
         <div class="notice">
           <strong>{t('report.refused')}</strong>
-          <p>{error}</p>
+          <p><Hint text={error} /></p>
         </div>
       )}
       <HintOf e={e} data={data} />
@@ -99,7 +99,7 @@ function HintOf({ e, data }: { e: Event; data: Data }) {
   return (
     <div class="notice" data-test="hint">
       <strong>
-        {name}: {hint.text}
+        {name}: <Hint text={hint.text} />
       </strong>
       <h3>{t('report.hint')}</h3>
       <p><Hint text={hint.cause} /></p>
@@ -109,7 +109,8 @@ function HintOf({ e, data }: { e: Event; data: Data }) {
   );
 }
 
-const Hint = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('report.english')} />;
+/** A text from Go, which says so if it is English in a page of another language. */
+export const Hint = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('report.english')} />;
 
 /** The attributes of a transition, with the values that the queue pair had before. */
 function Changed({ e, row, data }: { e: Event; row: Row; data: Data }) {
@@ -192,7 +193,7 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
         rows={[
           [t('report.seen.sent', { end: t(`report.${p.from}`) }), seen(p.sent)],
           [t('report.seen.received', { end: t(`report.${to}`) }), p.lost ? '–' : seen(p.received)],
-          ...(p.carries ? [[t('report.carries'), p.carries] as [string, string]] : []),
+          ...(p.carries ? [[t('report.carries'), named(p.carries)] as [string, string]] : []),
         ]}
       />
       {post && (
@@ -218,12 +219,12 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
             header = f.header;
             return [
               head,
-              <tr key={i} title={f.about}>
-                <th scope="row">{f.name}</th>
+              <tr key={i} title={named(f.about)}>
+                <th scope="row">{named(f.name)}</th>
                 <td class="bits">{f.width === 1 ? f.bit - start : `${f.bit - start}–${f.bit - start + f.width - 1}`}</td>
                 <td>
                   <code>{valueOf(p.head, f.bit, f.width)}</code>
-                  {p.meanings?.[all.indexOf(f)] && <span class="meaning"> {p.meanings[all.indexOf(f)]}</span>}
+                  {p.meanings?.[all.indexOf(f)] && <span class="meaning"> {named(p.meanings[all.indexOf(f)]!)}</span>}
                 </td>
               </tr>,
             ];

@@ -1,7 +1,7 @@
 // What the signs mean, where the packets come from, and the keys.
 import type { ComponentChildren } from 'preact';
 import type { Data } from './data';
-import { duration, t, type Key } from './texts';
+import { duration, marked, t, type Key } from './texts';
 
 export function Legend({ data }: { data: Data }) {
   const clock = data.record?.clock;
@@ -43,10 +43,10 @@ export function Legend({ data }: { data: Data }) {
         {data.captures.length > 0 && <h2>{t('report.captures')}</h2>}
         {data.captures.map((c) => (
           <p key={c.name} data-test="capture">
-            <strong>{c.name}</strong>: {t('report.packets', { n: c.packets })}, {t('report.capture.at', { end: t(`report.${c.end}`), why: c.why })}
+            <strong>{c.name}</strong>: {t('report.packets', { n: c.packets })}, {t('report.capture.at', { end: t(`report.${c.end}`), why: marked(c.why) })}
             {c.others > 0 && <>; {t('report.capture.others', { n: c.others })}</>}
             {!!c.omitted && <>; {t('report.capture.omitted', { n: c.omitted })}</>}
-            {c.cut && <>; {c.cut}</>}
+            {c.cut && <>; {marked(c.cut)}</>}
           </p>
         ))}
         {clock && <p>{t('report.clock', { time: duration(clock.uncertainty_ns) })}</p>}

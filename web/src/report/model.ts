@@ -1,7 +1,7 @@
 // What is drawn of a run: one row for each event and for each end of a packet, in the order of their
 // times, and arrows between rows. It is computed once; the drawing shows a part of it.
 import { attr, group, nanoseconds, otherEnd, type Data, type End, type Event, type Packet } from './data';
-import { eventText, t } from './texts';
+import { eventText, named, t } from './texts';
 
 export const kinds = ['transition', 'message', 'post', 'completion', 'packet', 'object', 'note', 'dump'] as const;
 export type Kind = (typeof kinds)[number];
@@ -161,7 +161,7 @@ export const psn = (n: number) => '0x' + n.toString(16).padStart(6, '0');
 export const opcodeText = (opcode: string) => opcode.replace(/^(RC|UC|UD)_/, '').replaceAll('_', ' ');
 
 function packetText(p: Packet): string {
-  const what = p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? p.carries : opcodeText(p.opcode);
+  const what = p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? named(p.carries) : opcodeText(p.opcode);
   return `${what} · PSN ${psn(p.psn)}${p.bytes > 0 ? ` · ${t('report.packet.bytes', { n: p.bytes })}` : ''}`;
 }
 
@@ -296,7 +296,7 @@ function requests(rows: Row[], data: Data): Arrow[] {
     if (captured.has(r.index)) return;
     arrows.push({ ...common, from: row, to, text });
     if (own !== undefined && (opcode === 'RDMA_READ' || opcode.startsWith('ATOMIC'))) {
-      arrows.push({ ...common, end: otherEnd(r.end), from: own, to: own, text: `${opcode} response`, response: true });
+      arrows.push({ ...common, end: otherEnd(r.end), from: own, to: own, text: t('report.response', { opcode }), response: true });
     }
   });
   return arrows;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { Data, End, Header } from './data';
-import { Details } from './details';
+import { Details, Hint } from './details';
 import { Drawing } from './drawing';
 import { PSNGraph } from './psns';
 import { heights, usual } from './geometry';
@@ -10,7 +10,7 @@ import { Legend } from './legend';
 import type { Client } from './live';
 import { build, kinds, type Kind } from './model';
 import { Table } from './table';
-import { duration, language, languageNames, setLanguage, t, type Key, type Language } from './texts';
+import { duration, language, languageNames, marked, setLanguage, t, type Key, type Language } from './texts';
 
 interface Props {
   data: Data;
@@ -204,7 +204,7 @@ function Top({ data, live, length, look }: { data: Data; live: boolean; length: 
       {record?.error && (
         <div class="notice" role="status" data-test="error">
           <strong>{record.failed_end ? t('report.failed.at', { end: t(`report.${record.failed_end}`) }) : t('report.failed.unknown')}</strong>
-          <p>{record.error}</p>
+          <p><Hint text={record.error} /></p>
         </div>
       )}
     </header>
@@ -219,7 +219,7 @@ function Ends({ record }: { record: Header }) {
         return (
           <p key={end}>
             <span class={`tag ${end}`}>{t(`report.${end}`)}</span>{' '}
-            {part.present || part.device ? t('report.on', { device: part.device ?? t('report.unknown'), host: part.host || t('report.unknown') }) : t('report.missing', { why: part.why ?? '' })}
+            {part.present || part.device ? t('report.on', { device: part.device ?? t('report.unknown'), host: part.host || t('report.unknown') }) : t('report.missing', { why: part.why ? marked(part.why) : '' })}
             {part.dropped > 0 && <em> {t('report.dropped', { end: t(`report.${end}`), n: part.dropped })}</em>}
           </p>
         );

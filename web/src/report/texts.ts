@@ -6,6 +6,7 @@ import { fill } from '../texts/fill';
 import { quoted } from '../texts/quoted';
 import { events, objects } from '../texts/zh/events';
 import { outcomes } from '../texts/zh/outcomes';
+import { packets } from '../texts/zh/packets';
 import { report as zh } from '../texts/zh/report';
 
 export type Key = keyof typeof en;
@@ -28,8 +29,16 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 /** Returns what an event says, in the reader's language. */
 export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);
 
-/** Returns the translation of a hint; in English the hint itself; undefined if there is none. */
-export const translated = (english: string) => (current === 'zh' ? quoted(english, outcomes) : english);
+const quotedZh = { ...outcomes, ...packets };
+
+/** Returns the translation of a text from Go; in English the text itself; undefined if there is none. */
+export const translated = (english: string) => (current === 'zh' ? quoted(english, quotedZh) : english);
+
+/** Returns the translation of a text from Go, or the text, which then says that it is English. */
+export const marked = (english: string) => translated(english) ?? `${english} ${t('report.english')}`;
+
+/** Returns the translation of a text from Go, or the text if it is a name. */
+export const named = (english: string) => translated(english) ?? english;
 
 /** A duration with a fitting unit: "4.19 ms". */
 export function duration(ns: number): string {

@@ -12,6 +12,7 @@ import { exam as examZh } from './zh/exam';
 import { lessons as lessonsZh } from './zh/lessons';
 import { mistakes as mistakesZh } from './zh/mistakes';
 import { outcomes } from './zh/outcomes';
+import { packets } from './zh/packets';
 import { rules } from './zh/rules';
 import { teaching as teachingZh } from './zh/teaching';
 import { ui as uiZh } from './zh/ui';
@@ -47,7 +48,7 @@ export const listed = (names: string[]) => new Intl.ListFormat(current).format(n
 /** Returns what an event says, in the page's language. */
 export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);
 
-const quotedZh = { ...outcomes, ...rules };
+const quotedZh = { ...outcomes, ...rules, ...packets };
 
 /** Returns the translation of a text from Go; in English the text itself; undefined if there is none. */
 export const translated = (english: string) => (current === 'zh' ? quoted(english, quotedZh) : english);

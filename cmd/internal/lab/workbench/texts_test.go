@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -186,6 +187,9 @@ func TestQuotedTexts(t *testing.T) {
 func compareQuoted(t *testing.T, language, file string, wanted []string) {
 	t.Helper()
 	found := texts(t, language, file)
+	if file == "rules.ts" { // without the packets' fields, which the report shows too
+		maps.Copy(found, texts(t, language, "packets.ts"))
+	}
 	patterns := map[string]*regexp.Regexp{}
 	for key := range found {
 		patterns[key] = pattern(key)

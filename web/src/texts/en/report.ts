@@ -97,6 +97,7 @@ export const report = {
   'report.before': 'Before',
   'report.refused': 'The device refused the transition',
   'report.hint': 'What it means',
+  'report.response': '{opcode} response',
   'report.english': '(in English)',
   'report.remedy': 'What to try',
   'report.seen': 'Seen at',

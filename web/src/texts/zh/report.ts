@@ -99,6 +99,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.before': '之前',
   'report.refused': '设备拒绝了转换',
   'report.hint': '含义',
+  'report.response': '{opcode} 响应',
   'report.english': '（英文）',
   'report.remedy': '可以尝试',
   'report.seen': '观察到',
