@@ -1,10 +1,10 @@
 // The final examination: twenty parts, of which ten are done on the bench. What the learner did is kept after each part, so
 // a closed page loses nothing. exammarks.tsx has the result.
 import { useEffect, useState } from 'preact/hooks';
-import { Icon } from '../common/icons';
-import { Prose, inline } from '../common/prose';
+import { Prose } from '../common/prose';
 import { find, t } from '../texts';
-import { ExamResult, marksOf } from './exammarks';
+import { ExamResult, isDone, marksOf } from './exammarks';
+import { Answers, Goals } from './goals';
 import { keep, kept } from './keep';
 import { attempt, once } from './playback';
 import { change, open, openBench, type State } from './store';
@@ -42,9 +42,6 @@ export function shuffled(n: number, seed: number, name: string): number[] {
   }
   return order;
 }
-
-/** Reports whether a part has an answer, or a task all of its goals. */
-export const isDone = (exam: Exam, part: Part) => (part.answers > 0 ? part.id in exam.answers : (exam.met[part.id] ?? []).length === part.goals.length);
 
 /** Goes to a part. A task begins with its start. */
 function goToPart(exam: Exam, state: State, at: number) {
@@ -93,7 +90,7 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
     <article class="lesson" data-test="exam.part" data-part={part.id} aria-labelledby="guide-title">
       <p class="eyebrow">{t('ui.exam.number', { n: exam.at + 1, all: parts.length })} · {find(`ui.exam.subject.${part.subject}`)}</p>
       <h2 id="guide-title" tabIndex={-1}>{text('title')}</h2>
-      {part.goals.length > 0 ? <Task exam={exam} part={part} state={state} /> : <Choice exam={exam} part={part} />}
+      {part.goals.length > 0 ? <Task exam={exam} part={part} state={state} /> : <Question exam={exam} part={part} />}
       <div class="guide-tools">
         {!isLast && <button type="button" class={isDone(exam, part) ? 'primary' : ''} data-test="exam.next" onClick={once(() => goToPart(exam, state, exam.at + 1))}>{t(isDone(exam, part) ? 'ui.exam.next' : 'ui.exam.leave')}</button>}
         <button type="button" class={isLast ? 'primary' : ''} data-test="exam.end" onClick={once(end)}>{sure && left > 0 ? t('ui.exam.sure', { n: left }) : t('ui.exam.end')}</button>
@@ -114,19 +111,14 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
 }
 
 // A question. Its answers are in the order of the seed; whether one is right is said at the end.
-function Choice({ exam, part }: { exam: Exam; part: Part }) {
-  const text = (key: string) => find(`${part.id}.${key}`);
+function Question({ exam, part }: { exam: Exam; part: Part }) {
+  const choose = (n: number) => save({ ...exam, answers: { ...exam.answers, [part.id]: n } });
   return (
     <div class="question">
-      <fieldset>
-        <legend>{inline(text('ask'))}</legend>
-        {shuffled(part.answers, exam.seed, part.id).map((n) => (
-          <label key={n}>
-            <input type="radio" name={part.id} data-test={`exam.answer.${n}`} checked={exam.answers[part.id] === n} onChange={() => save({ ...exam, answers: { ...exam.answers, [part.id]: n } })} />
-            <span>{inline(text(`answer.${n}`))}</span>
-          </label>
-        ))}
-      </fieldset>
+      <Answers
+        name="exam.answer" legend={find(`${part.id}.ask`)} order={shuffled(part.answers, exam.seed, part.id)} chosen={exam.answers[part.id]}
+        text={(n) => find(`${part.id}.answer.${n}`)} onChoose={choose}
+      />
     </div>
   );
 }
@@ -148,15 +140,7 @@ function Task({ exam, part, state }: { exam: Exam; part: Part; state: State }) {
   return (
     <>
       <Prose text={text('ask')} />
-      <h3>{t('ui.lesson.goals')} <span class="count">{met.length}/{part.goals.length}</span></h3>
-      <ol class="goals">
-        {part.goals.map((key) => (
-          <li key={key} class={met.includes(key) ? 'met' : ''} data-test={`goal.${key}`} data-met={met.includes(key)}>
-            <span class="tick">{met.includes(key) ? <Icon name="check" /> : null}</span>
-            <p>{inline(text(`goal.${key}`))}{met.includes(key) && <span class="hidden"> ({t('ui.lesson.met')})</span>}</p>
-          </li>
-        ))}
-      </ol>
+      <Goals keys={part.goals} met={met} text={text} />
       <div class="guide-tools"><button type="button" data-test="exam.restart" onClick={once(restart)}>{t(own ? 'ui.lesson.restart' : 'ui.exam.bench')}</button></div>
     </>
   );

@@ -2,8 +2,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Tables } from '../api';
 import { Prose, inline } from '../common/prose';
-import { find, language, t } from '../texts';
-import { isDone, type Exam, type Part } from './exam';
+import { find, language, t, type Key } from '../texts';
+import type { Exam, Part } from './exam';
 import { attempt, once } from './playback';
 import { download } from './session';
 import { change, open, type State } from './store';
@@ -14,6 +14,9 @@ export interface Marks {
   all: number;
   subjects: { subject: string; n: number; all: number }[];
 }
+
+/** Reports whether a part has an answer, or a task all of its goals. */
+export const isDone = (exam: Exam, part: Part) => (part.answers > 0 ? part.id in exam.answers : (exam.met[part.id] ?? []).length === part.goals.length);
 
 /** Reports whether a part is answered or done rightly. */
 export const isRight = (exam: Exam, part: Part) => (part.answers > 0 ? exam.answers[part.id] === part.right : isDone(exam, part));
@@ -86,8 +89,6 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
 // A part that was wrong: what was asked and chosen, why that is wrong, and what is right.
 function Wrong({ exam, part, number }: { exam: Exam; part: Part; number: number }) {
   const text = (key: string) => find(`${part.id}.${key}`);
-  const chosen = exam.answers[part.id];
-  const met = exam.met[part.id] ?? [];
   const solution = () => attempt(() => {
     open(JSON.stringify({ lesson: part.id }), { future: part.solution });
     change({ message: t('ui.lesson.play', { n: part.solution.length }) });
@@ -96,25 +97,29 @@ function Wrong({ exam, part, number }: { exam: Exam; part: Part; number: number 
     <details>
       <summary>{number}. {text('title')}</summary>
       <Prose text={text('ask')} />
-      {part.answers > 0
-        ? <>
-            {chosen ? <p><strong class="bad">{t('ui.exam.chosen')}</strong>{inline(text(`answer.${chosen}`))}<br />{inline(text(`wrong.${chosen}`))}</p> : <p class="muted">{t('ui.exam.open')}</p>}
-            <p><strong class="good">{t('ui.exam.right')}</strong>{inline(text(`answer.${part.right}`))}</p>
-          </>
-        : <ul>{part.goals.filter((key) => !met.includes(key)).map((key) => <li key={key}><strong class="bad">{t('ui.exam.missed')}</strong>{inline(text(`goal.${key}`))}</li>)}</ul>}
+      {whatWasWrong(exam, part).map((line) => <p>{line.label && <strong class={line.tone}>{t(line.label)}</strong>}{inline(line.text)}</p>)}
       <Prose text={text('why')} />
       {part.goals.length > 0 && <div class="guide-tools no-print"><button type="button" data-test={`exam.solution.${part.id}`} onClick={once(solution)}>{t('ui.lesson.solution')}</button></div>}
     </details>
   );
 }
 
-// What was asked, what the learner chose or missed, and what is right, a line each.
-function whatWasWrong(exam: Exam, part: Part): string[] {
+interface Line {
+  label?: Key;
+  tone?: 'good' | 'bad';
+  text: string;
+}
+
+// What the learner missed; or what the learner chose, why that is wrong, and what is right.
+function whatWasWrong(exam: Exam, part: Part): Line[] {
   const text = (key: string) => find(`${part.id}.${key}`);
   const chosen = exam.answers[part.id];
   const met = exam.met[part.id] ?? [];
-  if (part.answers === 0) return [text('ask'), ...part.goals.filter((key) => !met.includes(key)).map((key) => `${t('ui.exam.missed')}${text(`goal.${key}`)}`)];
-  return [text('ask'), chosen ? `${t('ui.exam.chosen')}${text(`answer.${chosen}`)}` : t('ui.exam.open'), `${t('ui.exam.right')}${text(`answer.${part.right}`)}`];
+  if (part.answers === 0) return part.goals.filter((key) => !met.includes(key)).map((key) => ({ label: 'ui.exam.missed', tone: 'bad', text: text(`goal.${key}`) }));
+  const answer: Line[] = chosen
+    ? [{ label: 'ui.exam.chosen', tone: 'bad', text: text(`answer.${chosen}`) }, { text: text(`wrong.${chosen}`) }]
+    : [{ text: t('ui.exam.open') }];
+  return [...answer, { label: 'ui.exam.right', tone: 'good', text: text(`answer.${part.right}`) }];
 }
 
 /** The result as a text file. */
@@ -127,7 +132,8 @@ export function resultText(exam: Exam, tables: Tables): string {
     const right = isRight(exam, part);
     const text = (key: string) => find(`${part.id}.${key}`);
     lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : 'ui.exam.done.wrong')}${text('title')}`);
-    if (!right) lines.push(...whatWasWrong(exam, part).map((line) => `     ${line}`), `     ${text('why')}`);
+    const wrong = () => whatWasWrong(exam, part).map((line) => `${line.label ? t(line.label) : ''}${line.text}`);
+    if (!right) lines.push(...[text('ask'), ...wrong(), text('why')].map((line) => `     ${line}`));
   });
   return lines.join('\n').replaceAll('`', '') + '\n';
 }

@@ -1,10 +1,10 @@
 // A lesson in the guide: its text, its goals, the question at its end, and what follows.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Icon } from '../common/icons';
-import { Prose, inline } from '../common/prose';
+import { Prose } from '../common/prose';
 import { find, listed, t } from '../texts';
 import { connects } from './connect';
+import { Answers, Goals } from './goals';
 import type { List } from './guide';
 import { keep, kept } from './keep';
 import { CourseEnd, LessonEnd } from './lessonend';
@@ -42,20 +42,7 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
       <p class="eyebrow">{t('ui.lesson.number', { n: at + 1, all: state.tables.lessons.length })}</p>
       <h2 id="guide-title" tabIndex={-1}>{text('title') || id}</h2>
       <Prose text={text('intro')} />
-      <h3>{t('ui.lesson.goals')} <span class="count">{met}/{goals.length}</span></h3>
-      <ol class="goals">
-        {goals.map((goal) => (
-          <li key={goal.key} class={goal.met >= 0 ? 'met' : ''} data-test={`goal.${goal.key}`} data-met={goal.met >= 0}>
-            <span class="tick">{goal.met >= 0 ? <Icon name="check" /> : null}</span>
-            <div>
-              <p>{inline(text(`goal.${goal.key}`) || goal.key)}{goal.met >= 0 && <span class="hidden"> ({t('ui.lesson.met')})</span>}</p>
-              {text(`hint.${goal.key}`) && (
-                <details data-test={`hint.${goal.key}`}><summary>{t('ui.lesson.hint')}</summary><Prose text={text(`hint.${goal.key}`)} /></details>
-              )}
-            </div>
-          </li>
-        ))}
-      </ol>
+      <Goals keys={goals.map((g) => g.key)} met={goals.filter((g) => g.met >= 0).map((g) => g.key)} text={text} hints />
       <Predict state={state} />
       {!done && <Stuck state={state} />}
       <div class="guide-tools">
@@ -104,15 +91,10 @@ function Question({ id, answers, right, onRight }: { id: string; answers: number
   }, [checked, good]);
   return (
     <form class="question" data-test="question" onSubmit={(event) => { event.preventDefault(); setChecked(chosen > 0); }}>
-      <fieldset>
-        <legend>{inline(find(`lesson.${id}.question`))}</legend>
-        {Array.from({ length: answers }, (_, i) => i + 1).map((n) => (
-          <label class={checked && n === chosen ? (good ? 'right' : 'wrong') : ''}>
-            <input type="radio" name="answer" data-test={`answer.${n}`} checked={chosen === n} onChange={() => { setChosen(n); setChecked(false); }} />
-            <span>{inline(find(`lesson.${id}.answer.${n}`))}</span>
-          </label>
-        ))}
-      </fieldset>
+      <Answers
+        name="answer" legend={find(`lesson.${id}.question`)} order={Array.from({ length: answers }, (_, i) => i + 1)} chosen={chosen} text={(n) => find(`lesson.${id}.answer.${n}`)}
+        classOf={(n) => (checked && n === chosen ? (good ? 'right' : 'wrong') : '')} onChoose={(n) => { setChosen(n); setChecked(false); }}
+      />
       <button type="submit" data-test="answer.check" disabled={chosen === 0}>{t('ui.question.check')}</button>
       <div aria-live="polite">
         {checked && (
