@@ -216,6 +216,16 @@ test('keys, filters, details and the table', async (t) => {
   for (const text of said) assert.doesNotMatch(text, /hello|endpoints|regions|barrier|receives posted|in RTS|\d B\b/);
 });
 
+test('a Chinese report says so, and its head ends in an ordinary ERR', async (t) => {
+  await record(t, 'chinese', '--job', 'write-read');
+  lab('report', '--output', file('chinese.html'), file('chinese.jsonl'), file('chinese-client.pcap'), file('chinese-server.pcap'));
+  const page = await open(t, { file: file('chinese.html'), lang: 'zh-CN', height: 300 });
+  assert.equal(await page.evaluate(() => document.documentElement.lang), 'zh');
+  await at(page, 'drawing').evaluate((box) => { box.scrollTop = box.scrollHeight; });
+  await page.locator('.now rect.ERR').first().waitFor();
+  assert.equal(await page.locator('.now rect.ERR:not(.ordinary)').count(), 0);
+});
+
 test('every kind of event has a text in Chinese', () => {
   const sameEverywhere = ['qp.transition', 'log', 'bench.result', 'lab.explained'];
   const section = readFileSync(join(root, 'docs/record.md'), 'utf8').split('\n### The kinds of events\n')[1].split('\n## ')[0];
