@@ -20,7 +20,7 @@ export const lessons = {
   "lesson.objects.answer.3": "It first copies the bytes into the queue pair's PD, which takes longer.",
   "lesson.objects.wrong.1": "The lkey finds the region, but a valid key is not enough. The device also compares the region's PD with the queue pair's, and one process may have many PDs.",
   "lesson.objects.wrong.3": "A device copies nothing between protection domains. It reads the memory that the request names, or refuses to.",
-  "lesson.objects.why": "At every access the device compares the PD of the queue pair with the PD of the region. If they differ, as here, the SEND completes with LOC_PROT_ERR.\n\nThis check is the purpose of a PD. A server can give each client a PD of its own. Then no client reaches another client's memory, whatever keys it guesses. The device makes the check alone, so it costs no system call.",
+  "lesson.objects.why": "At every access the device compares the PD of the queue pair with the PD of the region. If they differ, as in the question, the SEND completes with LOC_PROT_ERR.\n\nThis check is the purpose of a PD. A server can give each client a PD of its own. Then no client reaches another client's memory, whatever keys it guesses. The device makes the check alone, so it costs no system call.",
 
   // 2
   "lesson.init.title": "RESET to INIT, and why receives are posted now",

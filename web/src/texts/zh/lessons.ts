@@ -20,7 +20,7 @@ export const lessons = {
   "lesson.objects.answer.3": "先把数据复制到队列对的 PD 里再发送，只是慢一些。",
   "lesson.objects.wrong.1": "lkey 只用来找到内存区域，密钥有效还不够。设备还要比较内存区域和队列对的 PD，而一个进程可以有许多 PD。",
   "lesson.objects.wrong.3": "设备从不在保护域之间复制数据。它要么读请求指明的内存，要么拒绝。",
-  "lesson.objects.why": "每次访问时，设备都会比较队列对的 PD 和内存区域的 PD。两者若不同，就像这里，SEND 以 LOC_PROT_ERR 完成。\n\n这种检查正是 PD 的意义。服务端可以给每个客户端一个单独的 PD。这样，客户端无论猜中什么密钥，都碰不到别的客户端的内存。检查由设备独自完成，不需要系统调用。",
+  "lesson.objects.why": "每次访问时，设备都会比较队列对的 PD 和内存区域的 PD。两者若不同，就像题目里那样，SEND 以 LOC_PROT_ERR 完成。\n\n这种检查正是 PD 的意义。服务端可以给每个客户端一个单独的 PD。这样，客户端无论猜中什么密钥，都碰不到别的客户端的内存。检查由设备独自完成，不需要系统调用。",
 
   // 2
   "lesson.init.title": "从 RESET 到 INIT，以及为什么此时就投递接收请求",
