@@ -6,7 +6,7 @@ import { t } from '../texts';
 import { actionText } from './dock';
 import { openForm } from './form';
 import { problemText } from './refusal';
-import { change, forward, goTo, perform, play, redo, undo, type State } from './store';
+import { atEnd, change, forward, goTo, perform, play, redo, undo, type State } from './store';
 
 const speeds = [0.5, 1, 2, 4, 10];
 const mostTicks = 240;
@@ -45,9 +45,9 @@ export function Playback({ state }: { state: State }) {
         <Button name="back" icon="back" label={t('ui.back')} off={cursor === 0} onPress={() => attempt(() => goTo(cursor - 1))} />
         <Button
           name="play" icon={playing ? 'pause' : 'play'} label={t(playing ? 'ui.pause' : 'ui.play')} main
-          off={!playing && behind === 0 && future.length === 0 && next_ns === null} onPress={() => play(!playing)}
+          off={!playing && atEnd(state)} onPress={() => play(!playing)}
         />
-        <Button name="forward" icon="forward" label={t('ui.forward')} off={behind === 0 && future.length === 0 && next_ns === null} onPress={() => attempt(forward)} />
+        <Button name="forward" icon="forward" label={t('ui.forward')} off={atEnd(state)} onPress={() => attempt(forward)} />
         <label class="speed">
           <span class="hidden">{t('ui.speed')}</span>
           <select data-test="speed" value={String(state.speed)} onChange={(event) => change({ speed: Number(event.currentTarget.value) })}>

@@ -191,6 +191,9 @@ export function goTo(moment: number) {
   show(moment);
 }
 
+/** Reports whether nothing follows the shown moment by itself. */
+export const atEnd = ({ cursor, actions, future, moment }: State) => cursor === actions.length && future.length === 0 && moment.snapshot.next_ns === null;
+
 /** Moves on by one: a later moment, or what was undone, or the next event of the clock. */
 export function forward(): boolean {
   if (state.cursor < state.actions.length) show(state.cursor + 1);
@@ -221,11 +224,8 @@ function tick() {
   } catch (error) {
     change({ message: problemText(error) });
   }
-  if (!moved) {
-    change({ playing: false });
-    return;
-  }
-  wait();
+  if (moved && !atEnd(state)) wait();
+  else change({ playing: false });
 }
 
 /** The packets and events of the whole session at the shown moment, also those that are not loaded. */
