@@ -8,6 +8,7 @@ import { connect, connectable, makePair, pairable } from './connect';
 import { openForm } from './form';
 import { calls, closers, making, type Place } from './forms';
 import { AddressHandle, Depth, Queue, Region, SharedQueue, Window } from './objects';
+import { marks } from './opening';
 import { attempt } from './playback';
 import { openPost } from './post';
 import { QueuePair } from './qp';
@@ -76,13 +77,16 @@ function parentOf(host: HostView, object: ObjectView): ObjectView | undefined {
   return host.objects.find((o) => o.kind === 'PD' && object.parents.includes(o.name));
 }
 
+// The class of what the opening marks.
+const marked = (name: string) => (marks(get()).includes(name) ? ' marked' : '');
+
 function ObjectCard(props: Props & { object: ObjectView }) {
   const { host, object, tables, now } = props;
   const inside = object.kind === 'PD' ? inOrder(host.objects.filter((o) => parentOf(host, o) === object)) : [];
   const id = `${host.name}-${object.name}`;
   const { qp } = object;
   return (
-    <article class={`object ${object.kind.toLowerCase()}`} data-test={`${host.name}.${object.name}`} data-state={qp?.state} aria-labelledby={id}>
+    <article class={`object ${object.kind.toLowerCase()}${marked(`${host.name}.${object.name}`)}`} data-test={`${host.name}.${object.name}`} data-state={qp?.state} aria-labelledby={id}>
       <header>
         <h3 id={id}><span class="kind">{object.kind}</span> <span class="name">{object.name}</span></h3>
         {qp && <span class="mono small muted">{qp.type} · {hex(qp.qpn)} · {qp.send_cq === qp.recv_cq ? qp.send_cq : `${qp.send_cq}/${qp.recv_cq}`}</span>}
@@ -155,7 +159,7 @@ function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
 // What the peer has told this host by the exchange.
 function Told({ host }: { host: HostView }) {
   return (
-    <div class="told" id={`${host.name}-told`}>
+    <div class={`told${marked(`${host.name}.told`)}`} id={`${host.name}-told`}>
       <h3>{t('ui.told')}</h3>
       <ul>
         {host.told.map((p) => (

@@ -26,7 +26,7 @@ export interface State {
   cursor: number; // how many actions the shown moment has
   moment: Moment;
   playing: boolean;
-  opening: number | null; // while the opening is shown: how many actions came before it
+  opening: { before: number; stay(n: number): number } | null; // while the opening is shown: how many actions came before it, and how many milliseconds the moment after n of its own stays
   speed: number;
   selected: number | null; // a packet
   pane: Pane;
@@ -81,7 +81,7 @@ export function open(text: string, about: { mistake?: string; scratch?: boolean;
     opening: null,
     speed: state?.speed ?? 1,
     selected: null,
-    pane: typeof state?.opening === 'number' ? 'guide' : state?.pane ?? 'guide', // the opening has shown the wire
+    pane: state?.opening ? 'guide' : state?.pane ?? 'guide', // the opening has chosen the panes
     detail: 'result',
     message: opened.warning ? problemText(opened.warning) : '',
   });
@@ -212,9 +212,9 @@ export function play(on: boolean, later = false) {
 }
 let timer = 0;
 const tickMs = 900;
-const captionMs = 2500; // a caption takes longer to read
 function wait() {
-  timer = setTimeout(tick, (state.opening === null ? tickMs : captionMs) / state.speed) as unknown as number;
+  const { opening, cursor, speed } = state;
+  timer = setTimeout(tick, (opening ? opening.stay(cursor - opening.before) : tickMs) / speed) as unknown as number;
 }
 function tick() {
   if (!state.playing) return;
