@@ -28,7 +28,7 @@ export const lessons = {
   "lesson.init.goal.early": "Post a receive at a queue pair that is still in RESET, and read the refusal.",
   "lesson.init.hint.early": "Choose the server's `qp` and post a receive for 64 bytes of `buf`. `ibv_post_recv` returns EINVAL.",
   "lesson.init.goal.init": "Move both queue pairs to INIT.",
-  "lesson.init.hint.init": "Press INIT in the ladder of each. RESET→INIT requires PKEY_INDEX, PORT and ACCESS_FLAGS, and it permits no other bit. Use P_Key index 0, port 1, and the three remote rights.",
+  "lesson.init.hint.init": "Press INIT in the drawing of the states of each. RESET→INIT requires PKEY_INDEX, PORT and ACCESS_FLAGS, and it permits no other bit. Use P_Key index 0, port 1, and the three remote rights.",
   "lesson.init.goal.recv": "Post a receive at the server's queue pair, which is in INIT now.",
   "lesson.init.hint.recv": "Post the same receive again. It names 64 bytes of `buf`: the place where the device puts the first message.",
   "lesson.init.question": "Receives may be posted in RTR and RTS too. Why does a careful program post its first receives in INIT?",
@@ -60,7 +60,7 @@ export const lessons = {
   "lesson.rtr.title": "RTR: every bit",
   "lesson.rtr.intro": "RTR means ready to receive. The move from INIT to RTR gives the queue pair its peer: the way there (AV), the peer's queue pair (DEST_QPN), its first packet number (RQ_PSN), and the packet size (PATH_MTU). It also says how this end serves the peer: how many READs and atomics at a time (MAX_DEST_RD_ATOMIC), and how long the peer has to wait when no receive is posted (MIN_RNR_TIMER).\n\n`ibv_modify_qp` takes a structure and a mask. The mask says which fields count. A move may require bits and permit others; all other bits are forbidden.\n\nBreak both rules once. Watch which bit the refusal names: a kernel returns only EINVAL. Then move both ends.",
   "lesson.rtr.goal.missing": "Try a move to RTR that lacks a required bit.",
-  "lesson.rtr.hint.missing": "Press RTR in the client's ladder, and tick every bit under \"Required\" except MIN_RNR_TIMER. Its value is still in the structure, but without the bit the device does not read it.",
+  "lesson.rtr.hint.missing": "Press RTR in the drawing of the client's states, and tick every bit under \"Required\" except MIN_RNR_TIMER. Its value is still in the structure, but without the bit the device does not read it.",
   "lesson.rtr.goal.illegal": "Try a move to RTR with a bit that this move forbids.",
   "lesson.rtr.hint.illegal": "Open \"Forbidden here\" and put PORT into the mask, with its right value 1. The queue pair got its port at INIT. The port of the way to the peer is a field of the address vector, which the bit AV covers.",
   "lesson.rtr.goal.rtr": "Move both queue pairs to RTR.",
@@ -151,7 +151,7 @@ export const lessons = {
 
   // 6
   "lesson.rdma.title": "WRITE, READ and rkeys",
-  "lesson.rdma.intro": "WRITE and READ are one-sided. The request names memory of the peer by an address and an rkey, and the peer's device serves the request alone. It uses no receive and reports no completion. The peer's program notices nothing.\n\nThe rkey is the permission. The peer's device checks the key, the bounds, the PD, the region's rights and the queue pair's ACCESS_FLAGS, before it touches a byte.\n\nWrite to the server's memory, and read from it. Watch the server's bytes change while its CQ stays empty. Then use a wrong rkey, and watch the states of both queue pairs.",
+  "lesson.rdma.intro": "WRITE and READ are one-sided. The request names memory of the peer by an address and an rkey, and the peer's device serves the request alone. At the peer it uses no receive and makes no completion; the completion comes only at the end that posted it. The peer's program notices nothing.\n\nThe rkey is the permission. The peer's device checks the key, the bounds, the PD, the region's rights and the queue pair's ACCESS_FLAGS, before it touches a byte.\n\nWrite to the server's memory, and read from it. Watch the server's bytes change while its CQ stays empty. Then use a wrong rkey, and watch the states of both queue pairs.",
   "lesson.rdma.goal.write": "WRITE the client's text, all 21 bytes, to the server's region, and poll the completion.",
   "lesson.rdma.hint.write": "The text is at offset 0 of the client's `buf`. Post an RDMA_WRITE of them to offset 0 of the server's `buf`, run the clock, and poll at the client.",
   "lesson.rdma.goal.read": "READ the server's text, all 18 bytes, into the client's region, and poll the completion.",
@@ -219,7 +219,7 @@ export const lessons = {
 
   // windows
   "lesson.windows.title": "Memory windows: an rkey that ends",
-  "lesson.windows.intro": "The rkey of a region opens all of it, to the peer of every queue pair in its PD, until the region is closed. A memory window (MW) opens a part, with rights of its own, and its rkey ends when a program says so.\n\nA window of type 2 is bound by a work request, BIND_MW. It makes no system call and sends no packet. The bind gives the window a new rkey, which works only on the queue pair where it was bound. The region must have MW_BIND, and LOCAL_WRITE if the peer shall write. Invalidating ends the rkey: LOCAL_INV does it from this end. SEND_WITH_INV does it from the other: it is a SEND that also gives a key back. Type 1 is older: `ibv_bind_mw` binds it, its rkey works on all queue pairs of the PD, and another bind ends it.\n\nHere nobody has told the client an rkey. Let the server open a window, and watch how its rkey begins and ends.",
+  "lesson.windows.intro": "The rkey of a region opens all of it, to the peer of every queue pair in its PD, until the region is closed. A memory window (MW) opens a part, with rights of its own, and its rkey ends when a program says so.\n\nA window of type 2 is bound by a work request, BIND_MW. It makes no system call and sends no packet. The bind gives the window a new rkey, which works only on the queue pair where it was bound. In C the program chooses the lowest byte of this rkey, usually with `ibv_inc_rkey`; the laboratory does the same. The region must have MW_BIND, and LOCAL_WRITE if the peer is to write. Invalidating ends the rkey: LOCAL_INV does it from this end. SEND_WITH_INV does it from the other: it is a SEND that also gives a key back. Type 1 is older: `ibv_bind_mw` binds it, its rkey works on all queue pairs of the PD, and another bind ends it.\n\nHere nobody has told the client an rkey. Let the server open a window, and watch how its rkey begins and ends.",
   "lesson.windows.goal.bind": "Make a window of type 2 at the server, bind it to a part of `buf` with REMOTE_WRITE, and poll the completion of the bind.",
   "lesson.windows.hint.bind": "Press MW at the server and choose type 2. Then press \"Post send…\" at the server's `qp`: BIND_MW with this window, `buf`, offset 128, length 64 and REMOTE_WRITE. Poll `cq` at the server. No packet has left.",
   "lesson.windows.goal.write": "Tell the client about the window, and let it WRITE its text, all 18 bytes, through the window.",
@@ -227,7 +227,7 @@ export const lessons = {
   "lesson.windows.goal.inv": "Give the key back with a SEND_WITH_INV, and poll its receive at the server.",
   "lesson.windows.hint.inv": "At the client post a SEND_WITH_INV of 4 bytes that names `mw`. Run the clock and poll at the server: the completion has the rkey that has ended, and the window is not bound any more. Two receives are posted already.",
   "lesson.windows.goal.local": "Bind the window again, and end its key from the server's end with LOCAL_INV.",
-  "lesson.windows.hint.local": "Post BIND_MW at the server as before: the lowest byte of the rkey has grown by one, so the old key stays invalid. Then post LOCAL_INV with this window, and poll at the server. A window of type 2 that is still bound cannot be bound again; the bind would fail with MW_BIND_ERR.",
+  "lesson.windows.hint.local": "Post BIND_MW at the server as before: the laboratory has added one to the lowest byte of the rkey, so the old key stays invalid. Then post LOCAL_INV with this window, and poll at the server. A window of type 2 that is still bound cannot be bound again; the bind would fail with MW_BIND_ERR.",
   "lesson.windows.goal.ended": "Let the client WRITE through the window although its key has ended, and poll the error.",
   "lesson.windows.hint.ended": "Do this last. Post the same RDMA_WRITE at the client again, run the clock, and poll. The completion is REM_ACCESS_ERR (10), and both queue pairs are in ERR.",
   "lesson.windows.question": "A server has opened one region to many clients, each through a window of its own. One client shall lose its access at once. What does the server do?",
@@ -248,16 +248,16 @@ export const lessons = {
   "lesson.loss.goal.sent": "Poll the success of a SEND at the client.",
   "lesson.loss.hint.sent": "Let the second packet and its acknowledgement arrive, then poll at the client. The program sees one success and nothing of the loss.",
   "lesson.loss.goal.icrc": "Invert a bit of a packet, and let the server's device find it.",
-  "lesson.loss.hint.icrc": "Post another SEND. Select its packet and invert a bit of the payload. Take one step: the packet arrives, and the server's device drops it, because its ICRC is wrong. (A wrong bit in the IP or UDP header is found by their own checksums.)",
+  "lesson.loss.hint.icrc": "Post another SEND. Select its packet and invert a bit of the payload. Take one step: the packet arrives, and the server's device drops it, because its ICRC is wrong. (The ICRC covers the IP and UDP headers too, except the fields that change on the way. IPv4 has a checksum of its header as well. The UDP checksum is 0 from many senders of RoCEv2, which means none; then only the ICRC guards the ports.)",
   "lesson.loss.goal.exceeded": "Lose every packet of a request, until the request fails with RETRY_EXC_ERR.",
   "lesson.loss.hint.exceeded": "Step until the client sends again, and drop that packet too. Repeat this. This device doubles its wait each time, up to four times TIMEOUT; others may not. When no retry is left, run the clock and poll at the client.",
   "lesson.loss.question": "The server has received a message, but its acknowledgement is lost. So the client sends the packet again. What does the server's device do with it?",
   "lesson.loss.answer.1": "It puts the message into a second receive, and the server's program gets it twice.",
   "lesson.loss.answer.2": "It drops the packet and sends the acknowledgement again.",
   "lesson.loss.answer.3": "It answers with a NAK, and the client's request fails.",
-  "lesson.loss.wrong.1": "The PSN shows that this packet was served before. A second receive would break the rule that a message arrives exactly once.",
+  "lesson.loss.wrong.1": "The PSN shows that this packet was served before. A second receive would break the rule that no message is delivered twice.",
   "lesson.loss.wrong.3": "A NAK reports a packet that is missing or a request that is not allowed. This message has arrived, and nothing is wrong with it.",
-  "lesson.loss.why": "The server's device expects a higher PSN, so it knows that it has served this packet. It must not serve it again, and it must acknowledge it again: otherwise the client would give up on a message that has arrived.\n\nTherefore an RC message arrives exactly once. Try it: let the request arrive, and drop the acknowledgement.",
+  "lesson.loss.why": "The server's device expects a higher PSN, so it knows that it has served this packet. It must not serve it again, and it must acknowledge it again: otherwise the client would give up on a message that has arrived.\n\nTherefore RC delivers each message once and in order, or the queue pair fails. After RETRY_EXC_ERR the sender does not know whether the peer has executed the request: perhaps only the acknowledgements were lost.\n\nTry it: let the request arrive, and drop the acknowledgement.",
 
   // gap
   "lesson.gap.title": "A gap: going back, or keeping",
@@ -288,7 +288,7 @@ export const lessons = {
   "lesson.stale.goal.swallowed": "Send a new text, and poll its success at the client. Then look for it at the server.",
   "lesson.stale.hint.swallowed": "Write `the new order` to offset 0 of the client's `buf`, and post a SEND of 13 bytes. Run the clock, and poll at the client: SUCCESS. The server has served PSN 0x100 already, so it takes the new packet for a duplicate. It acknowledges the packet and drops it, and the message is lost.",
   "lesson.stale.goal.other": "Leave a packet on the wire once more, and connect again with a PSN far from the old one. Let the packet arrive.",
-  "lesson.stale.hint.other": "Post a SEND of 13 bytes at the client, and move both queue pairs to RESET. Press \"Tell…\" at the client's `qp` with another PSN, such as 0x7a31c5, then press \"Connect both\". Run the clock. The server takes the stale packet for a duplicate, or for one behind a gap. It serves it in neither case.",
+  "lesson.stale.hint.other": "Post a SEND of 13 bytes at the client, and move both queue pairs to RESET. Press \"Tell…\" at the client's `qp` with another PSN, such as 0x7a31c5, then press \"Connect both\". Run the clock. The server takes the stale packet for a duplicate, or for one behind a gap. Either way, its text does not reach the memory.",
   "lesson.stale.goal.sent": "Send `the new order` on this connection, and poll it at the server.",
   "lesson.stale.hint.sent": "Post a receive of 64 bytes at the server, then a SEND of 13 bytes at the client. The text is still at offset 0 of the client's `buf`. Run the clock, and poll at the server.",
   "lesson.stale.question": "Why does a program take a random first PSN for each connection?",
@@ -297,7 +297,7 @@ export const lessons = {
   "lesson.stale.answer.3": "A packet of an earlier connection then hardly ever has a number that the new one expects.",
   "lesson.stale.wrong.1": "The device takes any number of 24 bits, also the same one again. You have done it: every move succeeded.",
   "lesson.stale.wrong.2": "Whoever sees the packets sees the PSN in each of them: RoCE encrypts nothing. A random PSN is harder to guess only for those who see no packet.",
-  "lesson.stale.why": "A PSN has 24 bits. If both connections begin at random, a stale packet has exactly the expected number once in 16,777,216 times. With a lower number it is a duplicate, with a higher one there is a gap, and in both cases it is not served. (A device with selective repeat may keep one that is a little ahead.) With a fixed first PSN, the first packet fits for certain.\n\nOther precautions help too. A connection manager waits after a disconnect, until late packets should be gone: with rdma_cm the event RDMA_CM_EVENT_TIMEWAIT_EXIT says so. And a new queue pair usually has another QPN than the old one.",
+  "lesson.stale.why": "A PSN has 24 bits. If both connections begin at random, a stale packet has exactly the expected number once in 16,777,216 times. If its PSN lies in the half of all numbers before the expected one, it counts as a duplicate: the device acknowledges it again and writes nothing. (It executes a duplicate READ again.) If its PSN lies in the other half, the packet shows a gap: the device answers with a NAK. (A device with selective repeat may keep a packet that is a little ahead.) With a fixed first PSN, the first packet fits for certain.\n\nOther precautions help too. A connection manager waits after a disconnect, until late packets should be gone: with rdma_cm the event RDMA_CM_EVENT_TIMEWAIT_EXIT says so. And a new queue pair usually has another QPN than the old one.",
 
   // 10
   "lesson.rnr.title": "RNR: the receiver is not ready",
@@ -314,11 +314,11 @@ export const lessons = {
   "lesson.rnr.answer.3": "More receives, which the receiver posts again earlier.",
   "lesson.rnr.wrong.1": "TIMEOUT is for packets that get no answer. An RNR NAK is an answer, and the receiver's MIN_RNR_TIMER says how long to wait after it.",
   "lesson.rnr.wrong.2": "Then requests fail that are only slow now. The messages still find no receive.",
-  "lesson.rnr.why": "Each RNR NAK costs a wait of MIN_RNR_TIMER, and the requests behind wait too. RNR_RETRY 7 hides the fault as slowness. A smaller RNR_RETRY turns it into a failure. TIMEOUT is about packets that get no answer, and an RNR NAK is an answer.\n\nThe cause is a message that finds no receive. Post enough receives, and post each one again before the peer needs it. Or let the receiver grant credits, and let the sender send only as many messages as it has credits.",
+  "lesson.rnr.why": "Each RNR NAK costs a wait of MIN_RNR_TIMER, and the requests behind wait too. RNR_RETRY 7 hides the fault as slowness. A smaller RNR_RETRY turns it into a failure. TIMEOUT is about packets that get no answer, and an RNR NAK is an answer. The two have separate counters: a timeout uses up RETRY_CNT, an RNR NAK uses up RNR_RETRY.\n\nThe cause is a message that finds no receive. Post enough receives, and post each one again before the peer needs it. Or let the receiver grant credits, one for each posted receive: the sender then sends only as many messages as it has credits. Programs do this with messages of their own. An ACK of RC has a field for credits too, which this device does not use.",
 
   // 11
   "lesson.errors.title": "ERR, flushed requests, and back through RESET",
-  "lesson.errors.intro": "A queue pair goes to ERR when one of its requests fails, or when the program moves it there. In ERR it sends and receives nothing. Every request that is still posted completes with WR_FLUSH_ERR (5). So the program gets each buffer back.\n\nThe only way out leads to RESET, which empties the queues and forgets all attributes. Then come INIT, RTR and RTS. The other end must take the same way, because its packet numbers no longer fit.\n\nThe client has two receives posted. Move its queue pair to ERR and poll. Then bring both ends back, and prove it with a message.",
+  "lesson.errors.intro": "A queue pair goes to ERR when one of its requests fails, when its device refuses a request of the peer, or when the program moves it there. In ERR it sends and receives nothing. Every request that is still posted completes with WR_FLUSH_ERR (5). So the program gets each buffer back.\n\nThe only way out leads to RESET, which empties the queues and forgets all attributes. Then come INIT, RTR and RTS. The other end must take the same way, because its packet numbers no longer fit.\n\nThe client has two receives posted. Move its queue pair to ERR and poll. Then bring both ends back, and prove it with a message.",
   "lesson.errors.goal.flush": "Move the client's queue pair to ERR, and poll the flushed receives.",
   "lesson.errors.hint.flush": "Every state but RESET permits the move to ERR, with STATE alone in the mask. Then poll at the client: there are two completions with status 5.",
   "lesson.errors.goal.reset": "Move the client's queue pair to RESET.",
@@ -331,7 +331,7 @@ export const lessons = {
   "lesson.errors.answer.3": "The second, the third and the fourth: each of them failed.",
   "lesson.errors.wrong.2": "The device reports WR_FLUSH_ERR for requests that were not complete when the queue pair stopped. The last request only stood behind the one that failed.",
   "lesson.errors.wrong.3": "Only the second has a fault. Its failure moved the queue pair to ERR, so the device flushed the third and the fourth, which were not complete.",
-  "lesson.errors.why": "The second request failed, and this failure moved the queue pair to ERR. The device then flushed the requests behind it, which were not complete. They have no fault of their own. If their packets had left, the peer may have carried them out.\n\nA program that prints the last status prints WR_FLUSH_ERR, which explains nothing. If all statuses are WR_FLUSH_ERR, the cause is not a request of this queue: look for a disconnect, an asynchronous event, or a failure at the peer.",
+  "lesson.errors.why": "The second request failed, and this failure moved the queue pair to ERR. The device then flushed the requests behind it, which were not complete. They have no fault of their own. If their packets had left, the peer may have carried them out.\n\nIn a failed completion only `wr_id`, `status`, `qp_num` and `vendor_err` are valid. The opcode, for example, is not: find the request by its `wr_id`.\n\nA program that prints only the last status prints WR_FLUSH_ERR, which explains nothing. If all statuses are WR_FLUSH_ERR, the cause is not a request of this queue: look for a disconnect, an asynchronous event, or a failure at the peer.",
 
   // 12
   "lesson.sqd.title": "SQD: the send queue drains",
@@ -379,15 +379,15 @@ export const lessons = {
 
   // sqe
   "lesson.sqe.title": "SQE: the send queue stops alone",
-  "lesson.sqe.intro": "On UC and UD no answer comes back, so a send can fail only for a reason at this end, such as an element outside of its region. The queue pair then goes to SQE (send queue error), not to ERR. The sends behind the failed one are flushed, and so is each send that is posted in SQE.\n\nThe receive queue works on. Messages still arrive, and receives may be posted. The program repairs the cause and moves SQE→RTS. It needs no RESET and no exchange.\n\nBoth hosts have a UD queue pair `ud` in RTS, an address handle, and two receives posted. Post a SEND whose element reaches beyond its region. Watch the ladder, and what the queue pair can still do.",
+  "lesson.sqe.intro": "On UC and UD no answer comes back, so a send can fail only for a reason at this end, such as an element outside of its region. The queue pair then goes to SQE (send queue error), not to ERR. The sends behind the failed one are flushed, and so is each send that is posted in SQE.\n\nThe receive queue works on. Messages still arrive, and receives may be posted. The program repairs the cause and moves SQE→RTS. It needs no RESET and no exchange.\n\nBoth hosts have a UD queue pair `ud` in RTS, an address handle, and two receives posted. Post a SEND whose element reaches beyond its region. Watch the drawing of the states, and what the queue pair can still do.",
   "lesson.sqe.goal.sqe": "Post a SEND at the client's `ud` whose element reaches beyond the region, and poll the error.",
-  "lesson.sqe.hint.sqe": "`buf` has 256 bytes. Use offset 240 and length 64. The post succeeds, because the device checks the element when it carries out the request. The status is LOC_PROT_ERR, and the ladder shows SQE. The program has not moved the queue pair there.",
+  "lesson.sqe.hint.sqe": "`buf` has 256 bytes. Use offset 240 and length 64. The post succeeds, because the device checks the element when it carries out the request. The status is LOC_PROT_ERR, and the drawing of the states shows SQE. The program has not moved the queue pair there.",
   "lesson.sqe.goal.flush": "Post a correct SEND in SQE, and poll what becomes of it.",
   "lesson.sqe.hint.flush": "Post a SEND of 16 bytes at offset 0. The post succeeds again, and the device flushes the request at once: WR_FLUSH_ERR, and no packet.",
   "lesson.sqe.goal.receive": "Let the server send a datagram to the client in SQE, and poll it at the client.",
   "lesson.sqe.hint.receive": "At the server's `ud` post a SEND of 16 bytes that names the address handle and the client's `ud`. Run the clock, and poll at the client: the receive completes with SUCCESS.",
   "lesson.sqe.goal.back": "Move the client's queue pair from SQE back to RTS.",
-  "lesson.sqe.hint.back": "Press RTS in the ladder. The move requires STATE alone. CUR_STATE and QKEY are optional for UD.",
+  "lesson.sqe.hint.back": "Press RTS in the drawing of the states. The move requires STATE alone. CUR_STATE and QKEY are optional for UD.",
   "lesson.sqe.goal.sent": "Send a datagram to the server, and poll it there.",
   "lesson.sqe.hint.sent": "Post a SEND of 16 bytes at the client's `ud`, run the clock, and poll at the server. The address handle and the peer's numbers are still valid.",
   "lesson.sqe.question": "A UC queue pair is in SQE. Its peer WRITEs to a region of this host, with the right rkey. What happens?",

@@ -20,7 +20,7 @@ export const lessons = {
   "lesson.objects.answer.3": "先把数据复制到队列对的 PD 里再发送，只是慢一些。",
   "lesson.objects.wrong.1": "lkey 只用来找到内存区域，密钥有效还不够。设备还要比较内存区域和队列对的 PD，而一个进程可以有许多 PD。",
   "lesson.objects.wrong.3": "设备从不在保护域之间复制数据。它要么读请求指明的内存，要么拒绝。",
-  "lesson.objects.why": "每次访问时，设备都会比较队列对的 PD 和内存区域的 PD。两者若不同，就像题目里那样，SEND 以 LOC_PROT_ERR 完成。\n\n这种检查正是 PD 的意义。服务端可以给每个客户端一个单独的 PD。这样，客户端无论猜中什么密钥，都碰不到别的客户端的内存。检查由设备独自完成，不需要系统调用。",
+  "lesson.objects.why": "每次访问时，设备都会比较队列对的 PD 和内存区域的 PD。两者若不同，就像题中那样，SEND 以 LOC_PROT_ERR 完成。\n\n这种检查正是 PD 的意义。服务端可以给每个客户端一个单独的 PD。这样，客户端无论猜中什么密钥，都碰不到别的客户端的内存。检查由设备独自完成，不需要系统调用。",
 
   // 2
   "lesson.init.title": "从 RESET 到 INIT，以及为什么此时就投递接收请求",
@@ -151,7 +151,7 @@ export const lessons = {
 
   // 6
   "lesson.rdma.title": "WRITE、READ 和 rkey",
-  "lesson.rdma.intro": "WRITE 和 READ 是单边操作。请求用地址和 rkey 指明对端的内存，由对端的设备独自处理。它不消耗接收请求，也不产生完成项。对端的程序毫不知情。\n\nrkey 就是许可。对端的设备在碰任何一个字节之前，要检查密钥、边界、PD、内存区域的权限，以及队列对的 ACCESS_FLAGS。\n\n写服务端的内存，再从那里读。观察服务端的数据变了，而它的 CQ 一直是空的。最后用一个错误的 rkey，观察两个队列对的状态。",
+  "lesson.rdma.intro": "WRITE 和 READ 是单边操作。请求用地址和 rkey 指明对端的内存，由对端的设备独自处理。在对端，它既不消耗接收请求，也不产生完成项；完成项只在发起端产生。对端的程序毫不知情。\n\nrkey 就是许可。对端的设备在碰任何一个字节之前，要检查密钥、边界、PD、内存区域的权限，以及队列对的 ACCESS_FLAGS。\n\n写服务端的内存，再从那里读。观察服务端的数据变了，而它的 CQ 一直是空的。最后用一个错误的 rkey，观察两个队列对的状态。",
   "lesson.rdma.goal.write": "用 WRITE 把客户端的文本（全部 21 字节）写入服务端的内存区域，并轮询到完成项。",
   "lesson.rdma.hint.write": "文本在客户端 `buf` 的偏移 0 处。投递一个 RDMA_WRITE，写到服务端 `buf` 的偏移 0，推进时钟，然后在客户端轮询。",
   "lesson.rdma.goal.read": "用 READ 把服务端的文本（全部 18 字节）读到客户端的内存区域，并轮询到完成项。",
@@ -219,7 +219,7 @@ export const lessons = {
 
   // windows
   "lesson.windows.title": "内存窗口：会失效的 rkey",
-  "lesson.windows.intro": "内存区域的 rkey 向它的 PD 里每个队列对的对端开放整个内存区域，直到它被注销。内存窗口（MW）只开放一部分，有自己的权限，程序说结束，它的 rkey 就失效。\n\n2 型窗口由工作请求 BIND_MW 绑定。它不做系统调用，也不发送报文。绑定给窗口一个新的 rkey，它只在绑定时所用的队列对上有效。内存区域必须有 MW_BIND，如果要让对端写，还要有 LOCAL_WRITE。使密钥失效（invalidate）有两种：本端用 LOCAL_INV；另一端用 SEND_WITH_INV，这是一种 SEND，同时把密钥还回来。1 型更老：由 `ibv_bind_mw` 绑定，它的 rkey 在 PD 的所有队列对上有效，再绑定一次就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
+  "lesson.windows.intro": "内存区域的 rkey 向它的 PD 里每个队列对的对端开放整个内存区域，直到它被注销。内存窗口（MW）只开放一部分，有自己的权限，程序说结束，它的 rkey 就失效。\n\n2 型窗口由工作请求 BIND_MW 绑定。它不做系统调用，也不发送报文。绑定给窗口一个新的 rkey，它只在绑定时所用的队列对上有效。在 C 里，这个 rkey 的最低字节由程序选择，通常用 `ibv_inc_rkey`；实验室也这样做。内存区域必须有 MW_BIND，如果要让对端写，还要有 LOCAL_WRITE。使密钥失效（invalidate）有两种：本端用 LOCAL_INV；另一端用 SEND_WITH_INV，这是一种 SEND，同时把密钥还回来。1 型更老：由 `ibv_bind_mw` 绑定，它的 rkey 在 PD 的所有队列对上有效，再绑定一次就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
   "lesson.windows.goal.bind": "在服务端建一个 2 型窗口，以 REMOTE_WRITE 绑定到 `buf` 的一部分，并轮询到绑定的完成项。",
   "lesson.windows.hint.bind": "在服务端按 MW，选择 2 型。然后在服务端的 `qp` 按“投递发送…”：BIND_MW，选这个窗口和 `buf`，偏移 128，长度 64，权限 REMOTE_WRITE。在服务端轮询 `cq`。没有报文发出。",
   "lesson.windows.goal.write": "把窗口告诉客户端，让它通过窗口 WRITE 自己的文本（全部 18 字节）。",
@@ -227,7 +227,7 @@ export const lessons = {
   "lesson.windows.goal.inv": "用 SEND_WITH_INV 把密钥还回去，并在服务端轮询到它的接收请求。",
   "lesson.windows.hint.inv": "在客户端投递一个 4 字节的 SEND_WITH_INV，指明 `mw`。推进时钟，在服务端轮询：完成项里有已经失效的 rkey，窗口不再绑定。两个接收请求已经投递好了。",
   "lesson.windows.goal.local": "再绑定一次窗口，并在服务端用 LOCAL_INV 使密钥失效。",
-  "lesson.windows.hint.local": "像之前那样在服务端投递 BIND_MW：rkey 的最低字节加了一，所以旧密钥仍然无效。然后投递 LOCAL_INV，选这个窗口，在服务端轮询。还绑定着的 2 型窗口不能再绑定，那样的绑定会以 MW_BIND_ERR 失败。",
+  "lesson.windows.hint.local": "像之前那样在服务端投递 BIND_MW：实验室给 rkey 的最低字节加了一，所以旧密钥仍然无效。然后投递 LOCAL_INV，选这个窗口，在服务端轮询。还绑定着的 2 型窗口不能再绑定，那样的绑定会以 MW_BIND_ERR 失败。",
   "lesson.windows.goal.ended": "让客户端在密钥失效之后仍通过窗口 WRITE，并轮询到错误。",
   "lesson.windows.hint.ended": "这一步放在最后。在客户端再投递一次同样的 RDMA_WRITE，推进时钟，然后轮询。完成项是 REM_ACCESS_ERR（10），两个队列对都进入 ERR。",
   "lesson.windows.question": "服务端把一个内存区域开放给许多客户端，每个客户端通过自己的窗口访问。现在要马上取消其中一个客户端的访问。服务端怎么做？",
@@ -248,16 +248,16 @@ export const lessons = {
   "lesson.loss.goal.sent": "在客户端轮询到一个成功的 SEND。",
   "lesson.loss.hint.sent": "让第二个报文和它的确认到达，然后在客户端轮询。程序只看到一次成功，完全看不到丢包。",
   "lesson.loss.goal.icrc": "翻转报文的一个位，让服务端的设备发现它。",
-  "lesson.loss.hint.icrc": "再投递一个 SEND。选中它的报文，翻转载荷的一个位。单步一次：报文到达，因为 ICRC 错误，服务端的设备把它丢弃。（IP 或 UDP 首部的错误位由它们自己的校验和发现。）",
+  "lesson.loss.hint.icrc": "再投递一个 SEND。选中它的报文，翻转载荷的一个位。单步一次：报文到达，因为 ICRC 错误，服务端的设备把它丢弃。（ICRC 也涵盖 IP 和 UDP 首部，但不包括途中会变的字段。IPv4 首部另有自己的校验和。许多 RoCEv2 发送方把 UDP 校验和写成 0，表示没有；这时只有 ICRC 保护端口。）",
   "lesson.loss.goal.exceeded": "丢掉一个请求的所有报文，直到它以 RETRY_EXC_ERR 失败。",
   "lesson.loss.hint.exceeded": "一步一步推进到客户端重传，再丢掉那个报文。重复下去。这个设备每次把等待时间加倍，最多到 TIMEOUT 的四倍，别的设备未必如此。重试次数用完后，推进时钟，并在客户端轮询。",
   "lesson.loss.question": "服务端收到了消息，但它的确认丢了，于是客户端重传报文。服务端的设备怎样处理它？",
   "lesson.loss.answer.1": "把消息放进第二个接收请求，服务端的程序收到两次。",
   "lesson.loss.answer.2": "丢弃报文，并再发一次确认。",
   "lesson.loss.answer.3": "回答 NAK，客户端的请求失败。",
-  "lesson.loss.wrong.1": "PSN 表明这个报文已经处理过。再用一个接收请求，就违背了消息恰好到达一次的规则。",
+  "lesson.loss.wrong.1": "PSN 表明这个报文已经处理过。再用一个接收请求，就违背了消息不会送达两次的规则。",
   "lesson.loss.wrong.3": "NAK 报告的是缺失的报文或者不允许的请求。这条消息已经到达，没有任何问题。",
-  "lesson.loss.why": "服务端的设备期待的是更大的 PSN，所以知道这个报文已经处理过。它不能再处理一次，又必须再确认一次：否则客户端会放弃一条其实已经到达的消息。\n\n所以 RC 消息恰好到达一次。试一试：让请求到达，丢掉确认。",
+  "lesson.loss.why": "服务端的设备期待的是更大的 PSN，所以知道这个报文已经处理过。它不能再处理一次，又必须再确认一次：否则客户端会放弃一条其实已经到达的消息。\n\n所以，RC 要么让每条消息按顺序送达一次，要么让队列对出错。得到 RETRY_EXC_ERR 之后，发送方不知道对端是否已执行这个请求：丢失的也许只是确认。\n\n试一试：让请求到达，丢掉确认。",
 
   // gap
   "lesson.gap.title": "缺口：退回重传，还是保留",
@@ -288,7 +288,7 @@ export const lessons = {
   "lesson.stale.goal.swallowed": "发送新的文本，在客户端轮询到成功。然后在服务端找找它。",
   "lesson.stale.hint.swallowed": "把 `the new order` 写到客户端 `buf` 的偏移 0，投递 13 字节的 SEND。推进时钟，在客户端轮询：SUCCESS。服务端已经处理过 PSN 0x100，所以把新报文当作重复的。它确认这个报文，又把它丢弃，消息就丢失了。",
   "lesson.stale.goal.other": "再把一个报文留在线路上，换一个与原来相差很远的 PSN 重新连接。让那个报文到达。",
-  "lesson.stale.hint.other": "在客户端投递 13 字节的 SEND，把两个队列对都转换到 RESET。按客户端 `qp` 的“告知…”，换一个 PSN，例如 0x7a31c5，然后按“连接两端”。推进时钟。服务端把旧报文当作重复的报文，或者当作缺口之后的报文。无论哪种，都不会处理它。",
+  "lesson.stale.hint.other": "在客户端投递 13 字节的 SEND，把两个队列对都转换到 RESET。按客户端 `qp` 的“告知…”，换一个 PSN，例如 0x7a31c5，然后按“连接两端”。推进时钟。服务端把旧报文当作重复的报文，或者当作缺口之后的报文。无论哪种，它的文本都不会进入内存。",
   "lesson.stale.goal.sent": "在这个连接上发送 `the new order`，并在服务端轮询到它。",
   "lesson.stale.hint.sent": "在服务端投递 64 字节的接收请求，再在客户端投递 13 字节的 SEND。文本还在客户端 `buf` 的偏移 0 处。推进时钟，然后在服务端轮询。",
   "lesson.stale.question": "程序为什么给每个连接取一个随机的第一个 PSN？",
@@ -297,7 +297,7 @@ export const lessons = {
   "lesson.stale.answer.3": "因为这样一来，以前连接的报文几乎不会正好带有新连接期待的序号。",
   "lesson.stale.wrong.1": "设备接受任何 24 位的数，同一个数也可以再用。你刚才就这样做过：每次状态转换都成功了。",
   "lesson.stale.wrong.2": "看得到报文的人，就看得到每个报文里的 PSN：RoCE 什么也不加密。只有对看不到报文的人，随机的 PSN 才更难猜。",
-  "lesson.stale.why": "PSN 有 24 位。如果两个连接都从随机数开始，旧报文正好带有期待的序号的机会是 16,777,216 分之一。序号小了，它就是重复的报文；大了，就是有缺口；两种情况都不会处理它。（使用选择性重传的设备可能会保留序号稍稍超前的报文。）如果第一个 PSN 是固定的，第一个报文必定吻合。\n\n还有别的防范。连接管理器在断开之后会等一段时间，等到迟到的报文应该都已消失：在 rdma_cm 里，事件 RDMA_CM_EVENT_TIMEWAIT_EXIT 说明等待结束。另外，新建的队列对的 QPN 通常与旧的不同。",
+  "lesson.stale.why": "PSN 有 24 位。如果两个连接都从随机数开始，旧报文正好带有期待的序号的概率是 1/16 777 216。序号如果落在期待值之前的那一半，就当作重复的报文：设备只再回一个 ACK，不写内存（重复的 READ 会重新执行）。序号如果落在另一半，就说明有缺口：设备回 NAK。（使用选择性重传的设备可能会保留序号稍稍超前的报文。）如果第一个 PSN 是固定的，第一个报文必定吻合。\n\n还有别的防范。连接管理器在断开之后会等一段时间，等到迟到的报文应该都已消失：在 rdma_cm 里，事件 RDMA_CM_EVENT_TIMEWAIT_EXIT 说明等待结束。另外，新建的队列对的 QPN 通常与旧的不同。",
 
   // 10
   "lesson.rnr.title": "RNR：接收方未就绪",
@@ -314,11 +314,11 @@ export const lessons = {
   "lesson.rnr.answer.3": "更多的接收请求，并且接收方更早地重新投递。",
   "lesson.rnr.wrong.1": "TIMEOUT 针对得不到应答的报文。RNR NAK 是一种应答，此后等多久由接收方的 MIN_RNR_TIMER 决定。",
   "lesson.rnr.wrong.2": "那样，现在只是慢的请求就会失败。消息仍然找不到接收请求。",
-  "lesson.rnr.why": "每个 RNR NAK 都要等待 MIN_RNR_TIMER，后面的请求也跟着等。RNR_RETRY 7 把毛病藏成了缓慢。更小的 RNR_RETRY 把它变成失败。TIMEOUT 针对得不到应答的报文，而 RNR NAK 是一种应答。\n\n原因是消息找不到接收请求。投递足够多的接收请求，并且在对端需要之前重新投递每一个。或者由接收方发放信用（credit），有多少信用，发送方就只发多少条消息。",
+  "lesson.rnr.why": "每个 RNR NAK 都要等待 MIN_RNR_TIMER，后面的请求也跟着等。RNR_RETRY 7 把毛病藏成了缓慢。更小的 RNR_RETRY 把它变成失败。TIMEOUT 针对得不到应答的报文，而 RNR NAK 是一种应答。两者分开计数：超时消耗 RETRY_CNT，RNR NAK 消耗 RNR_RETRY。\n\n原因是消息找不到接收请求。投递足够多的接收请求，并且在对端需要之前重新投递每一个。或者由接收方发放信用（credit），每投递一个接收请求发放一个：有多少信用，发送方就只发多少条消息。程序用自己的消息来做这件事。RC 的 ACK 里也有信用字段，这个设备不用它。",
 
   // 11
   "lesson.errors.title": "ERR、被 flush 的请求，以及经过 RESET 重新开始",
-  "lesson.errors.intro": "队列对的某个请求失败，或者程序主动转换，队列对就进入 ERR。在 ERR 里它既不发送也不接收。所有已投递的请求都以 WR_FLUSH_ERR（5）完成，也就是被 flush。这样，程序能收回每一块缓冲区。\n\n唯一的出路是 RESET，它清空队列，忘掉所有属性。然后是 INIT、RTR 和 RTS。另一端必须走同样的路，因为它的报文序号已经对不上了。\n\n客户端投递了两个接收请求。把它的队列对转换到 ERR，然后轮询。接着让两端恢复，并用一条消息来证明。",
+  "lesson.errors.intro": "队列对进入 ERR 有三种原因：它的某个请求失败，它的设备拒绝了对端的请求，或者程序主动转换。在 ERR 里它既不发送也不接收。所有已投递的请求都以 WR_FLUSH_ERR（5）完成，也就是被 flush。这样，程序能收回每一块缓冲区。\n\n唯一的出路是 RESET，它清空队列，忘掉所有属性。然后是 INIT、RTR 和 RTS。另一端必须走同样的路，因为它的报文序号已经对不上了。\n\n客户端投递了两个接收请求。把它的队列对转换到 ERR，然后轮询。接着让两端恢复，并用一条消息来证明。",
   "lesson.errors.goal.flush": "把客户端的队列对转换到 ERR，并轮询到被 flush 的接收请求。",
   "lesson.errors.hint.flush": "除 RESET 之外，每个状态都可以转换到 ERR，掩码里只要 STATE。然后在客户端轮询：有两个状态码为 5 的完成项。",
   "lesson.errors.goal.reset": "把客户端的队列对转换到 RESET。",
@@ -331,7 +331,7 @@ export const lessons = {
   "lesson.errors.answer.3": "第二、第三和第四个：它们都失败了。",
   "lesson.errors.wrong.2": "WR_FLUSH_ERR 是设备对队列对停下时还没有完成的请求的报告。最后一个请求只是排在失败的那个后面。",
   "lesson.errors.wrong.3": "只有第二个出了错。它的失败使队列对进入 ERR，第三和第四个还没有完成，所以被 flush 了。",
-  "lesson.errors.why": "第二个请求失败，使队列对进入 ERR。后面的请求还没有完成，设备就把它们 flush 了，它们本身没有错。如果它们的报文已经发出，对端可能已经执行了它们。\n\n只打印最后一个状态码的程序会打印 WR_FLUSH_ERR，这说明不了什么。如果所有状态码都是 WR_FLUSH_ERR，原因就不在这个队列的请求上：去找断开连接、异步事件，或者对端的失败。",
+  "lesson.errors.why": "第二个请求失败，使队列对进入 ERR。后面的请求还没有完成，设备就把它们 flush 了，它们本身没有错。如果它们的报文已经发出，对端可能已经执行了它们。\n\n失败的完成项里，只有 `wr_id`、`status`、`qp_num` 和 `vendor_err` 有效。例如，操作码就无效：要靠 `wr_id` 找到请求。\n\n只打印最后一个状态码的程序会打印 WR_FLUSH_ERR，这说明不了什么。如果所有状态码都是 WR_FLUSH_ERR，原因就不在这个队列的请求上：去找断开连接、异步事件，或者对端的失败。",
 
   // 12
   "lesson.sqd.title": "SQD：排空发送队列",
