@@ -25,7 +25,7 @@ export const teaching = {
   'ui.predict.right': 'As predicted.',
   'ui.predict.wrong': 'Not as predicted.',
   'ui.predict.was': 'The completion of `wr_id` {id}: {was}. Your prediction: {guess}.',
-  'ui.predict.success': 'Nothing went wrong: the peer’s device has acknowledged the whole request.',
+  'ui.predict.success': "Nothing went wrong: the peer's device has acknowledged the whole request.",
   'ui.predict.pending': 'The request is not complete, so the device reports nothing yet.',
   'ui.predict.unsignaled': 'The request is done, but it was not signaled, so its success is not reported.',
   'ui.predict.gone': 'The request ended without a completion: RESET or a destroy emptied the queue, or the CQ overran.',
