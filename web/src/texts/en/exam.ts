@@ -7,12 +7,12 @@ export const exam = {
   "exam-init.answer.2": "It answers RNR NAK, because the queue pair is not ready.",
   "exam-init.answer.3": "It drops the packet without an answer.",
   "exam-init.wrong.1": "A queue pair in INIT serves no packet. Its receives wait, untouched.",
-  "exam-init.wrong.2": "RNR NAK means that no receive is posted, and a queue pair answers it from RTR on. In INIT it answers nothing.",
+  "exam-init.wrong.2": "RNR NAK means that no receive is posted, and a queue pair sends it only from RTR on. In INIT it answers nothing.",
   "exam-init.why": "Before RTR a queue pair answers nothing. The client's device sends again after TIMEOUT, RETRY_CNT times at most. If the server has reached RTR by then, the message arrives late; if not, the request ends in RETRY_EXC_ERR.",
 
   // 2
   "exam-drain.title": "A longer timeout",
-  "exam-drain.ask": "Both queue pairs are in RTS, and the client's SEND 1 is on the wire. Set TIMEOUT of the client's queue pair to 18 and lose nothing: the SEND is to succeed.",
+  "exam-drain.ask": "Both queue pairs are in RTS, and the client's SEND 1 is on the wire. Set TIMEOUT of the client's queue pair to 18 and lose nothing: the SEND must succeed.",
   "exam-drain.goal.timeout": "The client's queue pair is in RTS with TIMEOUT 18.",
   "exam-drain.goal.sent": "The success of SEND 1 is polled at the client.",
   "exam-drain.why": "RTS takes no TIMEOUT. Move to SQD, let the SEND end, change TIMEOUT by a move SQD→SQD, and go back to RTS. A way through RESET throws the SEND away.",
@@ -32,7 +32,7 @@ export const exam = {
   "exam-rnr.ask": "The server has one receive posted. Make its device answer RNR NAK, and then let every request of the client succeed, without RESET.",
   "exam-rnr.goal.nak": "The server's device answers RNR NAK.",
   "exam-rnr.goal.sent": "After that, the success of a SEND is polled at the client, and no request is left in its send queue.",
-  "exam-rnr.why": "Two SENDs and one receive: the second SEND finds none. RNR_RETRY is 7 here, which means without end, so the client's device sends again until the server posts another receive.",
+  "exam-rnr.why": "Two SENDs and one receive: the second SEND finds none. RNR_RETRY is 7 here, which means no limit, so the client's device sends again until the server posts another receive.",
 
   // 5
   "exam-check.title": "Who checks the rkey",
@@ -62,7 +62,7 @@ export const exam = {
 
   // 8
   "exam-notice.title": "Written and noticed",
-  "exam-notice.ask": "With one request, WRITE the client's text, 21 bytes at offset 0, into the server's `buf`. The server's program is to notice it by a completion with the immediate 42.",
+  "exam-notice.ask": "With one request, WRITE the client's text, 21 bytes at offset 0, into the server's `buf`. The server's program must learn of it from a completion with the immediate 42.",
   "exam-notice.goal.notice": "The immediate 42 of the WRITE is polled at the server, and the text is in its memory.",
   "exam-notice.why": "RDMA_WRITE_WITH_IMM writes, and takes a receive of the server for its completion. Without a receive the server's device answers RNR NAK.",
 
@@ -74,14 +74,14 @@ export const exam = {
   "exam-flushed.answer.3": "Not in these requests: something else has moved the queue pair to ERR.",
   "exam-flushed.wrong.1": "WR_FLUSH_ERR says that the queue pair had stopped before the request was complete. None of the three has a fault of its own.",
   "exam-flushed.wrong.2": "A CQ that overruns loses completions, and an asynchronous event reports it. Here all three completions came.",
-  "exam-flushed.why": "A queue pair that goes to ERR flushes what is posted. The program may have moved it, a request of the peer may have been refused, or an asynchronous event names the reason. Look at the peer's completions and at the events.",
+  "exam-flushed.why": "A queue pair that goes to ERR flushes what is posted. The program may have moved it, or the device may have refused a request of the peer; an asynchronous event may name the reason. Look at the peer's completions and at the events.",
 
   // 10
   "exam-recover.title": "Back from ERR",
   "exam-recover.ask": "A request has failed, and both queue pairs are in ERR. Bring the connection back, and deliver a message of the client.",
   "exam-recover.goal.sent": "The success of a SEND is polled at the client.",
   "exam-recover.goal.received": "The completion of its receive is polled at the server.",
-  "exam-recover.why": "Only RESET leads out of ERR, and both ends must take that way, because their packet numbers must begin together. RESET has emptied the queues, so the server posts a receive before the client sends.",
+  "exam-recover.why": "Only RESET leads out of ERR, and both ends must go through it, because their packet numbers must begin anew together. RESET has emptied the queues, so the server posts a receive before the client sends.",
 
   // 11
   "exam-mask.title": "A value without its bit",
@@ -122,24 +122,24 @@ export const exam = {
   "exam-closed.answer.1": "The request completes with REM_ACCESS_ERR, and both queue pairs go to ERR.",
   "exam-closed.answer.2": "The request completes with SUCCESS: the memory is still there.",
   "exam-closed.answer.3": "The server's device answers RNR, until the region is registered again.",
-  "exam-closed.wrong.2": "The memory may be there, but the key is not: with the region the device has dropped its rkey.",
+  "exam-closed.wrong.2": "The memory may be there, but the key is not: the device dropped the rkey when the region was deregistered.",
   "exam-closed.wrong.3": "RNR is about receives, and a WRITE takes none. Besides, a new registration has a new key.",
-  "exam-closed.why": "The rkey belongs to the registration. Afterwards no region has this key, and the server's device refuses the request. So a server first stops its clients, and then deregisters.",
+  "exam-closed.why": "The rkey belongs to the registration. After the deregistration no region has this key, and the server's device refuses the request. So a server first stops its clients, and then deregisters.",
 
   // 16
   "exam-bounds.title": "The right key, and yet refused",
-  "exam-bounds.ask": "Post a request with the right rkey of the server's `buf` that the server's device refuses nevertheless.",
+  "exam-bounds.ask": "Post a request that has the right rkey of the server's `buf`, but that the server's device refuses.",
   "exam-bounds.goal.refused": "REM_ACCESS_ERR is polled at the client, and the key was that of a region.",
   "exam-bounds.why": "The key is only the first check. `buf` has 256 bytes, and a request that reaches beyond its end is refused. So is one that the rights of the region do not permit.",
 
   // 17
   "exam-overrun.title": "A CQ that is too short",
-  "exam-overrun.ask": "A CQ has a depth of 4. Six signaled requests complete, and nobody has polled. What happens?",
+  "exam-overrun.ask": "A CQ has a depth of 4. Six signaled requests complete, and the program has not polled. What happens?",
   "exam-overrun.answer.1": "The device keeps two completions back until the program polls.",
   "exam-overrun.answer.2": "The CQ overruns: a completion is lost, and its queue pair goes to ERR.",
   "exam-overrun.answer.3": "The two oldest completions are replaced.",
   "exam-overrun.wrong.1": "The device waits for no program. A completion that finds no place has nowhere to go.",
-  "exam-overrun.wrong.3": "A program must learn of every completion in order. To replace some silently would free no buffer and hide errors.",
+  "exam-overrun.wrong.3": "A program must learn of every completion in order. Silent replacement would leave buffers in use and hide errors.",
   "exam-overrun.why": "The device reports the event IBV_EVENT_CQ_ERR, and what found no place is lost. So the depth must suffice for all requests that can be outstanding on all queue pairs of the CQ.",
 
   // 18
@@ -147,7 +147,7 @@ export const exam = {
   "exam-full.ask": "The client's send queue has room for 8 requests. Fill it until a post is refused, and then post again with success.",
   "exam-full.goal.full": "A post at the client is refused with ENOMEM.",
   "exam-full.goal.again": "After that, a post at the client succeeds.",
-  "exam-full.why": "A place becomes free when the completion of its request, or of a later one, is polled: run the clock and poll. Most NICs count so too. A program counts its requests, and does not post until ENOMEM comes.",
+  "exam-full.why": "A place becomes free when the completion of its request, or of a later one, is polled: run the clock and poll. Most NICs do the same. A program should count its requests, and not post until ENOMEM comes.",
 
   // 19
   "exam-retries.title": "What RETRY_EXC_ERR says",

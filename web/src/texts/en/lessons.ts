@@ -113,7 +113,7 @@ export const lessons = {
 
   // overrun
   "lesson.overrun.title": "A CQ that is too small",
-  "lesson.overrun.intro": "A CQ has a fixed number of entries. A completion takes one until the program polls it. If a completion comes while all entries are taken, the device has no other place for it: the completion is lost, and the CQ has overrun.\n\nThe device reports IBV_EVENT_CQ_ERR. This is an asynchronous event: a program gets it from `ibv_get_async_event`, not from the CQ. This device also reports IBV_EVENT_QP_FATAL for the queue pair whose completion is lost, and moves that queue pair to ERR.\n\nThe client's `cq` has 4 entries. Its `qp` may have 16 requests, 8 sends and 8 receives, and every send is signaled. Fill the CQ, let it overrun, and see what is left. Then build a pair that fits.",
+  "lesson.overrun.intro": "A CQ has a fixed number of entries. A completion takes one until the program polls it. If a completion comes while all entries are taken, the device has no other place for it: the completion is lost, and the CQ has overrun.\n\nThe device reports IBV_EVENT_CQ_ERR. This is an asynchronous event: a program gets it from `ibv_get_async_event`, not from the CQ. This device also reports IBV_EVENT_QP_FATAL for the queue pair whose completion is lost, and moves that queue pair to ERR.\n\nThe client's `cq` has 4 entries. Its `qp` may have 16 requests, 8 sends and 8 receives, and every send is signaled. Fill the CQ, let it overrun, and see what is left. Then make a CQ that is deep enough, and a queue pair that uses it.",
   "lesson.overrun.goal.full": "Let exactly as many completions wait in the client's `cq` as it has entries.",
   "lesson.overrun.hint.full": "Post four WRITEs of 8 bytes at the client, and run the clock. Do not poll. The CQ holds 4 of 4: it is full, and nothing is wrong yet.",
   "lesson.overrun.goal.err": "Let one more request complete, and watch the events.",
@@ -164,7 +164,7 @@ export const lessons = {
   "lesson.rdma.answer.3": "It gets an asynchronous event for its region.",
   "lesson.rdma.wrong.1": "The server's device serves a WRITE alone. It puts no completion into any CQ of the server.",
   "lesson.rdma.wrong.3": "Asynchronous events are about queue pairs, CQs, SRQs, ports and the device. No event reports an access to a region.",
-  "lesson.rdma.why": "A WRITE completes at the client only. If the server shall notice, the client sends a message after the WRITE on the same queue pair. An RC queue pair keeps the order: when the server polls that message, the data of the WRITE is in its memory. A WRITE with immediate does both in one request; the lesson \"Immediate data\" shows it.\n\nPrograms that watch a byte of the memory instead rely on an order that the specification does not promise.",
+  "lesson.rdma.why": "A WRITE completes at the client only. If the server is to notice, the client sends a message after the WRITE on the same queue pair. An RC queue pair keeps the order: when the server polls that message, the data of the WRITE is in its memory. A WRITE with immediate does both in one request; the lesson \"Immediate data\" shows it.\n\nPrograms that watch a byte of the memory instead rely on an order that the specification does not promise.",
 
   // 7
   "lesson.immediate.title": "Immediate data",
@@ -194,7 +194,7 @@ export const lessons = {
   "lesson.atomics.answer.1": "The old value that it got is 0.",
   "lesson.atomics.answer.2": "Its completion came first.",
   "lesson.atomics.answer.3": "The old value that it got is its own number.",
-  "lesson.atomics.wrong.2": "A client sees its own completions only. And completions may come in another order than the server's device did the atomics.",
+  "lesson.atomics.wrong.2": "A client sees its own completions only. And completions may come in an order other than that in which the server's device executed the atomics.",
   "lesson.atomics.wrong.3": "The old value is what stood there before the operation. Its own number there means that it had the lock already.",
   "lesson.atomics.why": "SUCCESS means that the atomic was done, not that the words were equal. The server's device does the two atomics one after the other. The first finds 0, stores its number and returns 0. The second finds the number of the first, changes nothing, and returns that number.\n\nSo the old value 0 means: the lock was free, and now it is mine. Completions of two clients have no order that a client could see.",
 
@@ -230,7 +230,7 @@ export const lessons = {
   "lesson.windows.hint.local": "Post BIND_MW at the server as before: the laboratory has added one to the lowest byte of the rkey, so the old key stays invalid. Then post LOCAL_INV with this window, and poll at the server. A window of type 2 that is still bound cannot be bound again; the bind would fail with MW_BIND_ERR.",
   "lesson.windows.goal.ended": "Let the client WRITE through the window although its key has ended, and poll the error.",
   "lesson.windows.hint.ended": "Do this last. Post the same RDMA_WRITE at the client again, run the clock, and poll. The completion is REM_ACCESS_ERR (10), and both queue pairs are in ERR.",
-  "lesson.windows.question": "A server has opened one region to many clients, each through a window of its own. One client shall lose its access at once. What does the server do?",
+  "lesson.windows.question": "A server has opened one region to many clients, each through a window of its own. One client must lose its access at once. What does the server do?",
   "lesson.windows.answer.1": "It closes the region with `ibv_dereg_mr`.",
   "lesson.windows.answer.2": "It posts LOCAL_INV for this window, on the queue pair where the window was bound.",
   "lesson.windows.answer.3": "It sends the client a message that its rkey has ended.",
@@ -276,7 +276,7 @@ export const lessons = {
   "lesson.gap.answer.3": "When the ACK of packet 4 comes, because it shows that packet 5 is missing.",
   "lesson.gap.wrong.1": "The server notices a gap only by a packet behind it, and behind the last packet comes none. A SEND does not carry its length, so the server cannot know how much is missing.",
   "lesson.gap.wrong.3": "Here the client asks for an ACK in the last packet only. And an ACK up to packet 4 would not say that packet 5 is lost: it may still be on its way.",
-  "lesson.gap.why": "A NAK needs a packet that arrives behind the gap. If the last packet is lost, the responder knows of nothing, and only the requester's timer is left. Without an acknowledgement the client then sends all five packets again.\n\nTIMEOUT is long compared to a round trip, so a device may ask earlier. With selective repeat this one sends a probe after a few round trips, at the earliest after a millisecond. Turn it on at both hosts and try it.",
+  "lesson.gap.why": "A NAK needs a packet that arrives behind the gap. If the last packet is lost, the responder does not notice it, and only the requester's timer is left. Without an acknowledgement the client then sends all five packets again.\n\nTIMEOUT is long compared to a round trip, so a device may ask earlier. With selective repeat this one sends a probe after a few round trips, at the earliest after a millisecond. Turn it on at both hosts and try it.",
 
   // stale
   "lesson.stale.title": "Stale packets, and why the first PSN is random",
@@ -297,11 +297,11 @@ export const lessons = {
   "lesson.stale.answer.3": "A packet of an earlier connection then hardly ever has a number that the new one expects.",
   "lesson.stale.wrong.1": "The device takes any number of 24 bits, also the same one again. You have done it: every move succeeded.",
   "lesson.stale.wrong.2": "Whoever sees the packets sees the PSN in each of them: RoCE encrypts nothing. A random PSN is harder to guess only for those who see no packet.",
-  "lesson.stale.why": "A PSN has 24 bits. If both connections begin at random, a stale packet has exactly the expected number once in 16,777,216 times. If its PSN lies in the half of all numbers before the expected one, it counts as a duplicate: the device acknowledges it again and writes nothing. (It executes a duplicate READ again.) If its PSN lies in the other half, the packet shows a gap: the device answers with a NAK. (A device with selective repeat may keep a packet that is a little ahead.) With a fixed first PSN, the first packet fits for certain.\n\nOther precautions help too. A connection manager waits after a disconnect, until late packets should be gone: with rdma_cm the event RDMA_CM_EVENT_TIMEWAIT_EXIT says so. And a new queue pair usually has another QPN than the old one.",
+  "lesson.stale.why": "A PSN has 24 bits. If both connections begin at random, a stale packet has exactly the expected number once in 16,777,216 times. If its PSN lies in the half of all numbers before the expected one, it counts as a duplicate: the device acknowledges it again and writes nothing. (It executes a duplicate READ again.) If its PSN lies in the other half, the packet shows a gap: the device answers with a NAK. (A device with selective repeat may keep a packet that is a little ahead.) With a fixed first PSN, the first packet fits for certain.\n\nOther precautions help, too. A connection manager waits after a disconnect, until late packets should be gone: with rdma_cm the event RDMA_CM_EVENT_TIMEWAIT_EXIT says so. And a new queue pair usually has another QPN than the old one.",
 
   // 10
   "lesson.rnr.title": "RNR: the receiver is not ready",
-  "lesson.rnr.intro": "A SEND needs a receive at the peer, because the device has no buffer of its own. If none is posted, the peer's device drops the packet and answers RNR NAK: receiver not ready. The answer has the receiver's MIN_RNR_TIMER, and the sender waits that long before it sends again.\n\nThe sender does this RNR_RETRY times. 7 means without end; here it is 2.\n\nSend a message while no receive is posted. Post the receive while the client waits. Then send once more, and let the client give up. Watch the timer at the client, and the server's queue pair: its state does not change.",
+  "lesson.rnr.intro": "A SEND needs a receive at the peer, because the device has no buffer of its own. If none is posted, the peer's device drops the packet and answers RNR NAK: receiver not ready. The answer has the receiver's MIN_RNR_TIMER, and the sender waits that long before it sends again.\n\nThe sender does this RNR_RETRY times. 7 means no limit; here it is 2.\n\nSend a message while no receive is posted. Post the receive while the client waits. Then send once more, and let the client give up. Watch the timer at the client, and the server's queue pair: its state does not change.",
   "lesson.rnr.goal.nak": "Send a message to the server, which has no receive, until it answers RNR NAK.",
   "lesson.rnr.hint.nak": "Post a SEND of 16 bytes at the client and take one step. The packet arrives, and the RNR NAK is on the wire.",
   "lesson.rnr.goal.sent": "Post a receive in time, and poll the success of the SEND at the client.",
@@ -318,7 +318,7 @@ export const lessons = {
 
   // 11
   "lesson.errors.title": "ERR, flushed requests, and back through RESET",
-  "lesson.errors.intro": "A queue pair goes to ERR when one of its requests fails, when its device refuses a request of the peer, or when the program moves it there. In ERR it sends and receives nothing. Every request that is still posted completes with WR_FLUSH_ERR (5). So the program gets each buffer back.\n\nThe only way out leads to RESET, which empties the queues and forgets all attributes. Then come INIT, RTR and RTS. The other end must take the same way, because its packet numbers no longer fit.\n\nThe client has two receives posted. Move its queue pair to ERR and poll. Then bring both ends back, and prove it with a message.",
+  "lesson.errors.intro": "A queue pair goes to ERR when one of its requests fails, when its device refuses a request of the peer, or when the program moves it there. In ERR it sends and receives nothing. Every request that is still posted completes with WR_FLUSH_ERR (5). So the program gets each buffer back.\n\nThe only way out leads to RESET, which empties the queues and forgets all attributes. Then come INIT, RTR and RTS. The other end must go through the same states, because its packet numbers no longer fit.\n\nThe client has two receives posted. Move its queue pair to ERR and poll. Then bring both ends back, and prove it with a message.",
   "lesson.errors.goal.flush": "Move the client's queue pair to ERR, and poll the flushed receives.",
   "lesson.errors.hint.flush": "Every state but RESET permits the move to ERR, with STATE alone in the mask. Then poll at the client: there are two completions with status 5.",
   "lesson.errors.goal.reset": "Move the client's queue pair to RESET.",
@@ -335,11 +335,11 @@ export const lessons = {
 
   // 12
   "lesson.sqd.title": "SQD: the send queue drains",
-  "lesson.sqd.intro": "Some attributes cannot be changed while requests are in flight, such as TIMEOUT and the way to the peer. SQD (send queue drain) is the pause for such a change. The device finishes the sends that it has begun, and begins no other. Receiving goes on.\n\nWhen the last of them is done, the device can report the event IBV_EVENT_SQ_DRAINED. Now the program may change attributes. The move back to RTS starts what was posted in the meantime.\n\nMove the client to SQD while a packet is on the wire. Post a second SEND and watch it wait. Change TIMEOUT, go back to RTS, and watch it leave.",
+  "lesson.sqd.intro": "Some attributes cannot be changed while requests are in flight, such as TIMEOUT and the way to the peer. SQD (send queue drain) is the pause for such a change. The device finishes the sends that it has begun, and begins no other. Receiving goes on.\n\nWhen the last send that it has begun is done, the device can report the event IBV_EVENT_SQ_DRAINED. Now the program may change attributes. The move back to RTS starts what was posted in the meantime.\n\nMove the client to SQD while a packet is on the wire. Post a second SEND and watch it wait. Change TIMEOUT, go back to RTS, and watch it leave.",
   "lesson.sqd.goal.sqd": "Post a SEND, and move the client's queue pair to SQD while the packet is on the wire.",
   "lesson.sqd.hint.sqd": "Post a SEND of 16 bytes. Then move RTS→SQD. The one optional bit, EN_SQD_ASYNC_NOTIFY, asks for the event: set it to true.",
   "lesson.sqd.goal.drained": "Run the clock until the client gets IBV_EVENT_SQ_DRAINED.",
-  "lesson.sqd.hint.drained": "Run the clock. The acknowledgement completes the SEND, and then no send is left that has begun. If no event comes, the move to SQD did not ask for it: go back to RTS and move again.",
+  "lesson.sqd.hint.drained": "Run the clock. The acknowledgement completes the SEND, and then the device has finished every send that it had begun. If no event comes, the move to SQD did not ask for it: go back to RTS and move again.",
   "lesson.sqd.goal.waits": "Post a second SEND in SQD.",
   "lesson.sqd.hint.waits": "Post a SEND of 16 bytes. The post succeeds, but no packet leaves. A step says that nothing will happen.",
   "lesson.sqd.goal.changed": "Change TIMEOUT in SQD.",
@@ -410,7 +410,7 @@ export const lessons = {
   "lesson.srq.goal.limit": "Set a limit, and let the device report that it is reached.",
   "lesson.srq.hint.limit": "Set the limit to 2 (`ibv_modify_srq`). Press \"Connect both\" at `one` and at `two`: it lets the queue pairs of one name tell each other their numbers, and moves them to RTS. Then post a SEND of 16 bytes on each of the client's two, and run the clock. The two messages leave one receive, fewer than 2, so the device reports the event.",
   "lesson.srq.goal.received": "Poll the receives of both queue pairs at the server, with one call.",
-  "lesson.srq.hint.received": "The completions of both messages wait in the server's CQ: poll once at the server. If nothing is sent yet, do what the hint before says.",
+  "lesson.srq.hint.received": "The completions of both messages wait in the server's CQ: poll once at the server. If nothing is sent yet, follow the hint of the goal before.",
   "lesson.srq.question": "Client A's message has taken the last receive of the SRQ. Now client B sends its first message. What happens?",
   "lesson.srq.answer.1": "It goes to the receive queue of B's own queue pair.",
   "lesson.srq.answer.2": "B gets RNR, although only A has used up receives.",
@@ -438,6 +438,6 @@ export const lessons = {
   "lesson.ecn.answer.3": "A sends it to B, and B acknowledges more slowly.",
   "lesson.ecn.wrong.2": "The switch changes two bits of a packet that passes. It makes no packet of its own, and knows no queue pair.",
   "lesson.ecn.wrong.3": "A cannot see the mark: its packets are marked after they have left it. The first RDMA device that sees it is B's.",
-  "lesson.ecn.why": "The mark travels on with the packet, so B's device sees it first. The queues at the switch shrink only if A sends less, so B must tell A. The CNP names A's queue pair and carries no data. Nothing acknowledges it: if it is lost, the next mark brings another.\n\nThe programs see neither mark nor CNP. Work only takes longer. Counters tell: with the driver mlx5 they are `np_ecn_marked_roce_packets`, `np_cnp_sent` and `rp_cnp_handled`.",
+  "lesson.ecn.why": "The mark travels on with the packet, so B's device sees it first. The queues at the switch shrink only if A sends less, so B must tell A. The CNP names A's queue pair and carries no data. Nothing acknowledges it: if it is lost, the next mark brings another.\n\nThe programs see neither mark nor CNP. Work only takes longer. Counters show both: with the driver mlx5 they are `np_ecn_marked_roce_packets`, `np_cnp_sent` and `rp_cnp_handled`.",
 
 } as const;

@@ -74,7 +74,7 @@ export const exam = {
   "exam-flushed.answer.3": "不在这些请求里：是别的原因使队列对进入 ERR。",
   "exam-flushed.wrong.1": "WR_FLUSH_ERR 表示请求完成之前队列对已经停下。三个请求本身都没有错。",
   "exam-flushed.wrong.2": "CQ 溢出会丢失完成项，并有异步事件报告。这里三个完成项都到了。",
-  "exam-flushed.why": "队列对进入 ERR 时，会 flush 所有已投递的请求。可能是程序自己转换的，可能是对端的请求被拒绝，也可能有异步事件说明原因。去看对端的完成项和事件。",
+  "exam-flushed.why": "队列对进入 ERR 时，会 flush 所有已投递的请求。可能是程序自己转换的，也可能是设备拒绝了对端的请求；异步事件可能说明原因。去看对端的完成项和事件。",
 
   // 10
   "exam-recover.title": "从 ERR 恢复",
@@ -134,7 +134,7 @@ export const exam = {
 
   // 17
   "exam-overrun.title": "太小的 CQ",
-  "exam-overrun.ask": "一个 CQ 的深度是 4。六个带 SIGNALED 的请求完成了，没有人轮询。会发生什么？",
+  "exam-overrun.ask": "一个 CQ 的深度是 4。六个带 SIGNALED 的请求完成了，程序还没有轮询。会发生什么？",
   "exam-overrun.answer.1": "设备留住两个完成项，直到程序轮询。",
   "exam-overrun.answer.2": "CQ 溢出：有完成项丢失，对应的队列对进入 ERR。",
   "exam-overrun.answer.3": "最早的两个完成项被替换。",

@@ -113,7 +113,7 @@ export const lessons = {
 
   // overrun
   "lesson.overrun.title": "太小的 CQ",
-  "lesson.overrun.intro": "CQ 的条目数是固定的。一个完成项占一个条目，直到程序轮询到它。如果完成项到来时所有条目都被占用，设备没有别的地方放它：这个完成项丢失，CQ 溢出（overrun）。\n\n设备报告 IBV_EVENT_CQ_ERR。这是异步事件：程序从 `ibv_get_async_event` 得到它，而不是从 CQ。这个设备还会为丢了完成项的队列对报告 IBV_EVENT_QP_FATAL，并把那个队列对转到 ERR。\n\n客户端的 `cq` 有 4 个条目。它的 `qp` 可以有 16 个请求：8 个发送和 8 个接收，每个发送都产生完成项。把 CQ 填满，让它溢出，看看还剩下什么。然后建一对大小合适的。",
+  "lesson.overrun.intro": "CQ 的条目数是固定的。一个完成项占一个条目，直到程序轮询到它。如果完成项到来时所有条目都被占用，设备没有别的地方放它：这个完成项丢失，CQ 溢出（overrun）。\n\n设备报告 IBV_EVENT_CQ_ERR。这是异步事件：程序从 `ibv_get_async_event` 得到它，而不是从 CQ。这个设备还会为丢了完成项的队列对报告 IBV_EVENT_QP_FATAL，并把那个队列对转到 ERR。\n\n客户端的 `cq` 有 4 个条目。它的 `qp` 可以有 16 个请求：8 个发送和 8 个接收，每个发送都产生完成项。把 CQ 填满，让它溢出，看看还剩下什么。然后新建一个够深的 CQ，以及使用它的队列对。",
   "lesson.overrun.goal.full": "让客户端的 `cq` 里等待的完成项正好和条目一样多。",
   "lesson.overrun.hint.full": "在客户端投递四个 8 字节的 WRITE，推进时钟。不要轮询。CQ 已占 4 / 4：它满了，但还没有出错。",
   "lesson.overrun.goal.err": "再让一个请求完成，观察事件。",
