@@ -15,7 +15,7 @@ export const exam = {
   "exam-drain.ask": "两个队列对都处于 RTS，客户端的 SEND 1 正在线路上。把客户端队列对的 TIMEOUT 设为 18，并且什么都不能丢：这个 SEND 要成功。",
   "exam-drain.goal.timeout": "客户端的队列对处于 RTS，TIMEOUT 是 18。",
   "exam-drain.goal.sent": "在客户端轮询到 SEND 1 成功。",
-  "exam-drain.why": "在 RTS 里不能改 TIMEOUT。转换到 SQD，让 SEND 做完，用 SQD→SQD 更改 TIMEOUT，再回到 RTS。经过 RESET 会丢掉这个 SEND。",
+  "exam-drain.why": "在 RTS 里不能改 TIMEOUT。切换到 SQD，让 SEND 做完，用 SQD→SQD 更改 TIMEOUT，再回到 RTS。经过 RESET 会丢掉这个 SEND。",
 
   // 3
   "exam-psns.title": "下一个 PSN",
@@ -74,7 +74,7 @@ export const exam = {
   "exam-flushed.answer.3": "不在这些请求里：是别的原因使队列对进入 ERR。",
   "exam-flushed.wrong.1": "WR_FLUSH_ERR 表示请求完成之前队列对已经停下。三个请求本身都没有错。",
   "exam-flushed.wrong.2": "CQ 溢出会丢失完成项，并有异步事件报告。这里三个完成项都到了。",
-  "exam-flushed.why": "队列对进入 ERR 时，会 flush 所有已投递的请求。可能是程序自己转换的，也可能是设备拒绝了对端的请求；异步事件可能说明原因。去看对端的完成项和事件。",
+  "exam-flushed.why": "队列对进入 ERR 时，会 flush 所有已投递的请求。可能是程序自己切换的，也可能是设备拒绝了对端的请求；异步事件可能说明原因。去看对端的完成项和事件。",
 
   // 10
   "exam-recover.title": "从 ERR 恢复",
@@ -163,5 +163,5 @@ export const exam = {
   "exam-flush.title": "收回缓冲区",
   "exam-flush.ask": "服务端的程序想收回三个已投递的接收请求。没有请求失败。取得它们的完成项。",
   "exam-flush.goal.flushed": "在服务端用一次调用轮询到三个被 flush 的接收请求。",
-  "exam-flush.why": "只有在 ERR 里，队列对才交还接收请求：转换到 ERR，然后轮询。RESET 清空队列，却没有完成项。",
+  "exam-flush.why": "只有在 ERR 里，队列对才交还接收请求：切换到 ERR，然后轮询。RESET 清空队列，却没有完成项。",
 } as const;

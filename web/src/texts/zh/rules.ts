@@ -3,11 +3,11 @@
 // that fits counts. If an English text changes, TestQuotedTexts in cmd/internal/lab/workbench fails.
 export const rules: Record<string, string> = {
   "the queue pair is not in RTS yet": "队列对还没有到 RTS",
-  "move the queue pair to RTS, where sends begin": "把队列对转到 RTS，从那里开始才能发送",
+  "move the queue pair to RTS, where sends begin": "把队列对切换到 RTS，从那里开始才能发送",
   "the queue pair is in RESET": "队列对处于 RESET",
-  "move the queue pair to INIT, where receives begin": "把队列对转到 INIT，从那里开始才能接收",
+  "move the queue pair to INIT, where receives begin": "把队列对切换到 INIT，从那里开始才能接收",
   "the queue pair is in SQE or ERR": "队列对处于 SQE 或 ERR",
-  "look for the first completion that failed, then reset the queue pair": "找到第一个失败的完成项，然后把队列对转回 RESET",
+  "look for the first completion that failed, then reset the queue pair": "找到第一个失败的完成项，然后把队列对切换回 RESET",
   "the request has more elements (SGEs) than were granted": "请求的元素（SGE）多于准许的数目",
   "use fewer elements, or a larger QPCap.MaxSendSGE": "减少元素，或增大 QPCap.MaxSendSGE",
   "the receive has more elements (SGEs) than were granted": "接收请求的元素（SGE）多于准许的数目",
@@ -93,7 +93,7 @@ export const rules: Record<string, string> = {
   "{1} is expected first": "先要收到 {1}",
   "kept until {1} comes": "保留到 {1} 到来",
 
-  "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 可以转到 {3}",
+  "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 可以切换到 {3}",
 
   // Why a packet was sent
   "{1}, sent again: {2}": "{1}，重传：{2}",
@@ -120,7 +120,7 @@ export const rules: Record<string, string> = {
   "the requester went back": "请求方退回重传",
 
   // Bits of the mask
-  "the state to move to": "要转到的状态",
+  "the state to move to": "要切换到的状态",
   "the state the caller believes the QP is in": "调用者认为 QP 所处的状态",
   "ask for an event when the send queue has drained": "发送队列排空时请求一个事件",
   "what the peer may do: remote read, write, atomic": "对端可以做什么：远程读、写、原子操作",
