@@ -23,8 +23,8 @@ export const exam = {
   "exam-psns.answer.1": "0x101",
   "exam-psns.answer.2": "0x103",
   "exam-psns.answer.3": "0xcb8",
-  "exam-psns.wrong.1": "PSN 数的是报文，不是消息。3000 字节不止一个报文。",
-  "exam-psns.wrong.3": "PSN 数的是报文。0xcb8 是 0x100 加 3000：那是像 TCP 一样数字节。",
+  "exam-psns.wrong.1": "PSN 按报文计数，不按消息计数。3000 字节不止一个报文。",
+  "exam-psns.wrong.3": "PSN 按报文计数。0xcb8 是 0x100 加 3000：那是像 TCP 一样按字节计数。",
   "exam-psns.why": "3000 字节是三个报文：两个 1024 字节，一个 952 字节。它们占用 PSN 0x100、0x101 和 0x102。",
 
   // 4
@@ -46,7 +46,7 @@ export const exam = {
 
   // 6
   "exam-rights.title": "会被拒绝的 READ",
-  "exam-rights.ask": "服务端的文本在它的 `buf` 偏移 128 处，长 18 字节。照现在的样子，服务端的设备会拒绝 READ，尽管内存区域允许。找出原因，把文本 READ 到客户端的 `buf`。",
+  "exam-rights.ask": "服务端的文本在它的 `buf` 偏移 128 处，长 18 字节。目前，服务端的设备会拒绝这个 READ，尽管内存区域允许。找出原因，把文本 READ 到客户端的 `buf`。",
   "exam-rights.goal.read": "文本已在客户端的 `buf` 里，并轮询到 READ 成功。",
   "exam-rights.why": "READ 要两处都允许：内存区域的权限，以及服务端队列对的 ACCESS_FLAGS，这里缺少 REMOTE_READ。RTS→RTS 可以在连接工作时更改 ACCESS_FLAGS。READ 被拒绝之后两端都在 ERR，要经过 RESET 才能恢复。",
 
@@ -55,7 +55,7 @@ export const exam = {
   "exam-signal.ask": "程序向一个 RC 队列对投递四个 SEND，只有最后一个带 SIGNALED 标志。它轮询到一个完成项：SUCCESS。关于前三个，程序知道什么？",
   "exam-signal.answer.1": "它们也已完成，缓冲区可以再用。",
   "exam-signal.answer.2": "不知道：要用 `ibv_query_qp` 逐个查询。",
-  "exam-signal.answer.3": "它们已经离开，但仍可能丢失。",
+  "exam-signal.answer.3": "它们的报文已经发出，但仍可能丢失。",
   "exam-signal.wrong.2": "`ibv_query_qp` 返回队列对的属性。没有查询单个请求的调用。",
   "exam-signal.wrong.3": "对端按顺序确认。前三个被确认之后，第四个才会完成。",
   "exam-signal.why": "发送队列按顺序完成请求，所以一个完成项代表它之前所有不带 SIGNALED 的请求。其中如果有一个失败，它会有自己的完成项：错误总会报告。",
@@ -122,7 +122,7 @@ export const exam = {
   "exam-closed.answer.1": "请求以 REM_ACCESS_ERR 完成，两个队列对都进入 ERR。",
   "exam-closed.answer.2": "请求以 SUCCESS 完成：内存还在。",
   "exam-closed.answer.3": "服务端的设备回答 RNR，直到重新注册。",
-  "exam-closed.wrong.2": "内存也许还在，密钥却没有了：设备随着内存区域丢掉了它的 rkey。",
+  "exam-closed.wrong.2": "内存也许还在，密钥却没有了：注销内存区域时，设备也删除了它的 rkey。",
   "exam-closed.wrong.3": "RNR 说的是接收请求，WRITE 不用它。而且重新注册会得到新的密钥。",
   "exam-closed.why": "rkey 属于这次注册。注销之后，没有内存区域拥有这个密钥，服务端的设备就拒绝请求。所以服务端要先让客户端停下来，再注销。",
 
@@ -155,9 +155,9 @@ export const exam = {
   "exam-retries.answer.1": "客户端的 DEST_QPN 不是服务端的队列对。",
   "exam-retries.answer.2": "服务端没有投递接收请求。",
   "exam-retries.answer.3": "rkey 错误。",
-  "exam-retries.wrong.2": "那样，服务端的设备回答 RNR NAK，请求以 RNR_RETRY_EXC_ERR 结束，如果会结束的话。",
+  "exam-retries.wrong.2": "那样，服务端的设备回答 RNR NAK，请求如果结束，状态码是 RNR_RETRY_EXC_ERR。",
   "exam-retries.wrong.3": "服务端的设备用 NAK 回答错误的 rkey，请求以 REM_ACCESS_ERR 结束。",
-  "exam-retries.why": "RETRY_EXC_ERR 表示所有重传都没有得到确认：GID 或 QPN 错误，对端还没到 RTR 或者已经在 ERR，或者网络把一切都丢了。",
+  "exam-retries.why": "RETRY_EXC_ERR 表示所有重传都没有得到确认：GID 或 QPN 错误，对端还没到 RTR 或者已经在 ERR，或者网络丢掉了所有报文。",
 
   // 20
   "exam-flush.title": "收回缓冲区",

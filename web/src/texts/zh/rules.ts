@@ -101,7 +101,7 @@ export const rules: Record<string, string> = {
   "{1}: asks for the response from its packet {2} of {3} on": "{1}：请求从 {3} 个响应报文中的第 {2} 个开始",
   "work request {1}, {2}, {3} bytes": "工作请求 {1}，{2}，{3} 字节",
   "a request": "请求",
-  "a switch has marked packet {1}: the sender shall slow down": "交换机标记了报文 {1}：发送方应当放慢",
+  "a switch has marked packet {1}: the sender shall slow down": "交换机标记了报文 {1}：发送方应当降速",
   "a tail-loss probe without data: its number is served already, so the responder answers with the number that it expects": "没有数据的尾部丢失探测：它的序号早已处理过，所以响应方用期待的序号应答",
   "no receive is posted for packet {1}; the sender shall wait {2}": "没有为报文 {1} 投递接收请求；发送方应当等待 {2}",
   "acknowledges every packet up to PSN 0x{1}, in answer to packet {2}": "应答报文 {2}，确认到 PSN 0x{1} 为止的所有报文",

@@ -33,7 +33,7 @@ export const teaching = {
   'ui.predict.on': '每次推进时钟之前让我预测',
 
   'ui.end.did': '你做了什么',
-  'ui.end.step': '操作 {n}',
+  'ui.end.step': '第 {n} 步',
   'ui.end.remember': '要记住的',
   'ui.end.progress': '已完成 {n} / {all} 课。',
   'ui.end.last': '这是最后一课。',
