@@ -292,18 +292,21 @@ func shown(t *testing.T, f File) (all []string) {
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
+// spaced is a space beside a mark that has its own width.
+var spaced = regexp.MustCompile(`.?.?(?:[。，；：？！、（）] | [。，；：？！、（）]).?.?`)
+
 // TestFacts looks for sentences that the page's texts had wrong, and for what they say now.
 func TestFacts(t *testing.T) {
 	for language, facts := range map[string]struct{ wrong, right []string }{
 		"en": {
-			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS", "the one state in which receives are taken", "any → RESET or ERR", "run the clock, and there is room", "which is fewer than 2.\""},
-			right: []string{"ERR takes receives, too", "up to four times TIMEOUT", "SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number", "run the clock and poll"},
+			wrong: []string{"send queue drained", "the device waits twice", "as soon as the queue pair is in RTS", "the one state in which receives are taken", "any → RESET or ERR", "run the clock, and there is room", "which is fewer than 2.\"", "arrives exactly once", "as here, the SEND", "the ladder shows", "serves it in neither case"},
+			right: []string{"ERR takes receives, too", "up to four times TIMEOUT", "SQD (send queue drain)", "This device doubles its wait", "before that the post is refused", "SQ_PSN, which may be any number", "run the clock and poll", "only `wr_id`, `status`, `qp_num` and `vendor_err` are valid", "in the half of all numbers before the expected one"},
 		},
 		"zh": {
 			wrong: []string{"唯一能投递接收请求", "任意 → RESET 或 ERR", "队列对自己修复", "可能还有更多字节", "设备每次等待的时间加倍", "队列对一到 RTS", "完成，才让出位置", "接收请求，也没有收到 NAK", "不在 RTR", "标记错误的报文",
 				// One term for one thing.
-				"头部", "净荷", "冲刷", "作废", "重发", "抓包", "让时钟走", "走完", "子对象", "太浅", "无信号", "signaled 标志", "MR 已", "区域已关闭", "区域就被关闭", "关闭内存区域", "$1 的完成通知", "这些状态：", "在 CQ 太小", "从它往下数", "转换队列对。", "转换队列对，", "少于 2。\"", "最后一个状态的", "WR_FLUSH_ERR 的状态，", "会是什么状态？", "一个 SGE"},
-			right: []string{"ERR 也接受", "最多到 TIMEOUT 的四倍", "队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数", "推进时钟，再轮询", "客户端也没有收到 NAK", "还没到 RTR 或已在 ERR", "故意标错"},
+				"头部", "净荷", "冲刷", "作废", "重发", "抓包", "让时钟走", "走完", "子对象", "太浅", "无信号", "signaled 标志", "MR 已", "区域已关闭", "区域就被关闭", "关闭内存区域", "$1 的完成通知", "这些状态：", "在 CQ 太小", "从它往下数", "转换队列对。", "转换队列对，", "少于 2。\"", "最后一个状态的", "WR_FLUSH_ERR 的状态，", "会是什么状态？", "一个 SGE", "转换到", "恰好到达一次", "两种情况都不会处理它", "毛病", "没有谁"},
+			right: []string{"ERR 也接受", "最多到 TIMEOUT 的四倍", "队列对会自行修复", "只显示前几行", "这个设备每次把等待时间加倍", "更早投递会被拒绝", "SQ_PSN，它可以是任何数", "推进时钟，再轮询", "客户端也没有收到 NAK", "还没到 RTR 或已在 ERR", "故意标错", "切换到 INIT", "只有 `wr_id`、`status`、`qp_num` 和 `vendor_err` 有效", "落在期待值之前的那一半"},
 		},
 	} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "web", "src", "texts", language, "*.ts"))
@@ -327,6 +330,9 @@ func TestFacts(t *testing.T) {
 			if !strings.Contains(all.String(), text) {
 				t.Errorf("%s does not say %q", language, text)
 			}
+		}
+		for _, m := range spaced.FindAllString(all.String(), -1) {
+			t.Errorf("%s has a space at Chinese punctuation: %q", language, m)
 		}
 	}
 }

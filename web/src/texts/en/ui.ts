@@ -346,7 +346,7 @@ export const ui = {
   'ui.result.polled-none': 'The queue is empty.',
   'ui.result.accepted': 'Requests queued: {n}.',
   'ui.result.event': 'An event was there, so the program does not sleep.',
-  'ui.changed.attr': '{where} {name}: {field} is {value}, {from}',
+  'ui.changed.attr': '{where} {name}: {field} is {value} ({from})',
   'ui.changed.memory': '{where} {name}: {length} {length|byte|bytes} changed at offset {offset}',
   'ui.code.none': '// nothing to call',
   'ui.col.number': '#',
