@@ -41,9 +41,9 @@ var paths = []Mistake{
 	{
 		Name:     "psn-off-by-one",
 		Title:    "the server's RQ_PSN is one below the client's SQ_PSN",
-		Setting:  "The client's first packet has PSN 0x100, its SQ_PSN. The server's RQ_PSN is 0xff. RETRY_CNT is 1. The server has a receive posted, and the client sends 64 bytes.",
+		Setting:  "The client's first packet has PSN 0x100, its SQ_PSN. The server's RQ_PSN is 0xff. TIMEOUT is 16 (268.4 ms), RETRY_CNT is 1. The server has a receive posted, and the client sends 64 bytes.",
 		Question: "The address and the QPN are right, so the packet reaches the server's queue pair. What does the server do with it? Which status does the client get?",
-		Why:      "The server expects PSN 0xff and gets 0x100. So a packet seems lost, and the server answers with a NAK: PSN sequence error, 0xff expected. The client has never sent 0xff and cannot send it again. It resends 0x100 after TIMEOUT, and the server sends no second NAK for the same gap. After RETRY_CNT resends the client gives up.",
+		Why:      "The server expects PSN 0xff and gets 0x100. So a packet seems lost, and the server answers with a NAK: PSN sequence error, 0xff expected. The client has never sent 0xff and cannot send it again. It resends 0x100 after TIMEOUT, and the server sends no second NAK for the same gap. After RETRY_CNT resends the client gives up. Each time that no answer comes, soft0 doubles its wait, up to four times TIMEOUT.",
 		Remedy:   "Set RQ_PSN to the peer's SQ_PSN, at both ends: rq_psn is what the peer sent in the exchange, sq_psn is your own. In a capture look for a NAK 0x60 in answer to the first packet.",
 		Expect:   expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
