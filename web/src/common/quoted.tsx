@@ -8,5 +8,5 @@ interface Props {
 
 export function Quoted({ text, translation, note }: Props) {
   if (translation !== undefined) return <>{translation}</>;
-  return <><span lang="en">{text}</span> <small class="english">{note}</small></>;
+  return <><span lang="en">{text}</span><small class="english">{note}</small></>;
 }

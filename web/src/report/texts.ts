@@ -4,6 +4,7 @@ import { report as en } from '../texts/en/report';
 import { told, type Told } from '../texts/events';
 import { fill } from '../texts/fill';
 import { quoted } from '../texts/quoted';
+import { captures } from '../texts/zh/captures';
 import { events, objects } from '../texts/zh/events';
 import { outcomes } from '../texts/zh/outcomes';
 import { packets } from '../texts/zh/packets';
@@ -35,10 +36,20 @@ const quotedZh = { ...outcomes, ...packets };
 export const translated = (english: string) => (current === 'zh' ? quoted(english, quotedZh) : english);
 
 /** Returns the translation of a text from Go, or the text, which then says that it is English. */
-export const marked = (english: string) => translated(english) ?? `${english} ${t('report.english')}`;
+export const marked = (english: string) => translated(english) ?? `${english}${t('report.english')}`;
+
+/** Says how it was found where a capture was made; the parts of the text stand between semicolons. */
+export function captureText(english: string): string {
+  if (current !== 'zh') return english;
+  const parts = english.split('; ').map((part) => quoted(part, captures));
+  return parts.some((part) => part === undefined) ? quoted(english, captures) ?? marked(english) : parts.join('；');
+}
 
 /** Returns the translation of a text from Go, or the text if it is a name. */
 export const named = (english: string) => translated(english) ?? english;
+
+/** Joins texts to a list, as the language does. */
+export const joined = (texts: string[]) => texts.join(current === 'zh' ? '、' : ', ');
 
 /** A duration with a fitting unit: "4.19 ms". */
 export function duration(ns: number): string {
