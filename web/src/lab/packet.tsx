@@ -3,6 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { FieldView, PacketDetail, PacketView } from '../api';
 import { hex, number, time } from '../common/format';
+import { FieldAbout, headersOf, outer, written, type Header } from '../common/header';
 import { find, t } from '../texts';
 import { attempt } from './playback';
 import { EngineText, noteText } from './refusal';
@@ -28,24 +29,6 @@ export function PacketPanel({ state }: { state: State }) {
     // The engine keeps the frames of the newest packets only.
   }
   return <Panel packet={packet} detail={detail} />;
-}
-
-// A header of a packet. Its bits count from its own first one.
-interface Header {
-  name: string;
-  start: number; // its first bit in the frame
-  fields: FieldView[];
-}
-
-const outer = ['IPv4', 'IPv6', 'UDP']; // around the BTH, with which the packet of a queue pair begins
-
-function headersOf(fields: FieldView[]): Header[] {
-  const headers: Header[] = [];
-  for (const field of fields) {
-    if (headers.at(-1)?.name !== field.header) headers.push({ name: field.header, start: field.bit, fields: [] });
-    headers.at(-1)!.fields.push(field);
-  }
-  return headers;
 }
 
 // A bit of a packet, as the user writes it.
@@ -98,7 +81,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
           <Fields headers={headers} flipped={packet.flipped ?? []} marked={packet.marked ?? false} chosen={field} onChoose={choose} />
           <p class="field-about" aria-live="polite">
             {field
-              ? <><strong>{titleOf(field)}</strong> <span class="mono">{range(field, startOf(field))} · {written(field)}</span>{field.meaning && <> · {noteText(field.meaning)}</>}<br /><EngineText text={field.about} /></>
+              ? <FieldAbout field={field} start={startOf(field)} words={words} />
               : <span class="muted">{t('ui.packet.choose')}</span>}
           </p>
         </div>
@@ -111,21 +94,14 @@ const Other = ({ id }: { id: number }) => (
   <button type="button" class="plain link" onClick={() => selectPacket(id)}>{t('ui.packet.number', { id })}</button>
 );
 
-// A field's header and name, which are the same for the payload.
-const titleOf = ({ header, name }: FieldView) => (header.toLowerCase() === name.toLowerCase() ? noteText(name) : `${header} ${name}`);
-
 // The bits of a field, counted from the beginning of its header.
-function range(f: FieldView, start: number): string {
-  const from = f.bit - start;
-  return f.width === 1 ? `${t('ui.packet.bit')} ${from}` : `${t('ui.packet.bits')} ${from}–${from + f.width - 1}`;
-}
-
-// The value of a field. Up to three bits are the same in each notation; the payload is bytes.
-const written = (f: FieldView) => (f.width < 4 || f.header === 'payload' ? f.value : `0x${f.value}`);
+const bits = (from: number, to: number) => (from === to ? `${t('ui.packet.bit')} ${from}` : `${t('ui.packet.bits')} ${from}–${to}`);
+const range = (f: FieldView, start: number) => bits(f.bit - start, f.bit - start + f.width - 1);
+const words = { name: noteText, bits, about: (text: string) => <EngineText text={text} /> };
 
 interface FatesProps {
   packet: PacketView;
-  headers: Header[];
+  headers: Header<FieldView>[];
   bit: Bit;
   onBit(bit: Bit): void;
 }
@@ -154,7 +130,7 @@ function Fates({ packet, headers, bit, onBit }: FatesProps) {
 }
 
 interface FieldsProps {
-  headers: Header[];
+  headers: Header<FieldView>[];
   flipped: number[];
   marked: boolean;
   chosen: FieldView | null;
@@ -166,7 +142,7 @@ interface FieldsProps {
 function Fields({ headers, flipped, marked, chosen, onChoose }: FieldsProps) {
   const changed = (f: FieldView) => (marked && f.name === 'ECN') || flipped.some((b) => b >= f.bit && b < f.bit + f.width);
   const around = headers.filter((h) => outer.includes(h.name));
-  const show = ({ name, start, fields }: Header) => (
+  const show = ({ name, start, fields }: Header<FieldView>) => (
     <div class="header" role="group" key={start} aria-label={noteText(name)}>
       <h4>{noteText(name)}</h4>
       <div class="bits-grid">

@@ -1,5 +1,7 @@
 // Everything that is known of one row.
 import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { FieldAbout, headersOf, outer, written, type HeaderField } from '../common/header';
 import { attr, group, nanoseconds, otherEnd, type Data, type Event, type Packet, type Value } from './data';
 import { opcodeText, psn, type Model, type Row } from './model';
 import { Quoted } from '../common/quoted';
@@ -162,7 +164,7 @@ function Attributes({ e }: { e: Event }) {
                 <th scope="row">
                   <code>{key}</code>
                 </th>
-                <td>{typeof v === 'object' ? JSON.stringify(v) : written(key, v)}</td>
+                <td>{typeof v === 'object' ? JSON.stringify(v) : attribute(key, v)}</td>
               </tr>
             )),
           )}
@@ -172,19 +174,15 @@ function Attributes({ e }: { e: Event }) {
   );
 }
 
-const written = (name: string, value: Value) => (name.endsWith('_ns') && typeof value === 'number' ? duration(value) : String(value));
+const attribute = (name: string, value: Value) => (name.endsWith('_ns') && typeof value === 'number' ? duration(value) : String(value));
 
 function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; model: Model; select(id: string): void }) {
   const all = data.shapes[p.shape]?.fields ?? [];
-  const outer = all.filter((f) => ['IPv4', 'IPv6', 'UDP'].includes(f.header));
-  const fields = [...all.filter((f) => !outer.includes(f)), ...outer]; // what a queue pair sends begins with the BTH
   const to = otherEnd(p.from);
   const seen = (time: string | undefined) => (time ? `${clock(time)} UTC · ${t('report.after', { time: duration(nanoseconds(time, model.start)) })}` : <em>{t('report.seen.inferred')}</em>);
   const post = p.event === undefined ? undefined : data.events[p.event];
   const end = Math.max(0, ...all.map((f) => f.bit + f.width));
   const payload = p.head.slice(end / 4);
-  let header = '';
-  let start = 0; // of the header, in which its bits count
   return (
     <>
       {p.lost && <p class="notice">{t('report.lost', { end: t(`report.${to}`) })}</p>}
@@ -204,33 +202,7 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
           </button>
         </>
       )}
-      <h3>{t('report.fields')}</h3>
-      <table class="fields" data-test="fields">
-        <tbody>
-          {fields.flatMap((f, i) => {
-            if (f.header !== header) start = f.bit;
-            const head = f.header !== header && (
-              <tr key={`h${i}`} class="header">
-                <th colSpan={3} scope="rowgroup">
-                  {f.header}
-                </th>
-              </tr>
-            );
-            header = f.header;
-            return [
-              head,
-              <tr key={i} title={named(f.about)}>
-                <th scope="row">{named(f.name)}</th>
-                <td class="bits">{f.width === 1 ? f.bit - start : `${f.bit - start}–${f.bit - start + f.width - 1}`}</td>
-                <td>
-                  <code>{valueOf(p.head, f.bit, f.width)}</code>
-                  {p.meanings?.[all.indexOf(f)] && <span class="meaning"> {named(p.meanings[all.indexOf(f)]!)}</span>}
-                </td>
-              </tr>,
-            ];
-          })}
-        </tbody>
-      </table>
+      <Fields key={`${p.from} ${p.psn} ${p.sent ?? p.received}`} p={p} data={data} />
       {payload && (
         <>
           <h3>{t('report.payload')}</h3>
@@ -241,11 +213,44 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
   );
 }
 
-/** Cuts the bits of a field out of the packet. Short numbers are decimal, long ones hexadecimal. */
+const bits = (from: number, to: number) => (from === to ? String(from) : `${from}–${to}`);
+const words = { name: named, bits: (from: number, to: number) => t(from === to ? 'report.field.bit' : 'report.field.bits', { bits: bits(from, to) }), about: (text: string) => <Hint text={text} /> };
+
+/** The header fields. A press on one says what it means. */
+function Fields({ p, data }: { p: Packet; data: Data }) {
+  const [chosen, choose] = useState<number>();
+  const all = (data.shapes[p.shape]?.fields ?? []).map((f, i): HeaderField => ({ ...f, value: valueOf(p.head, f.bit, f.width), ...(p.meanings?.[i] && { meaning: p.meanings[i] }) }));
+  const headers = headersOf(all);
+  return (
+    <>
+      <h3>{t('report.fields')}</h3>
+      <p class="muted">{t('report.choose')}</p>
+      <table class="fields" data-test="fields">
+        {[...headers.filter((h) => !outer.includes(h.name)), ...headers.filter((h) => outer.includes(h.name))].map(({ name, start, fields }) => (
+          <tbody key={start}>
+            <tr class="header"><th colSpan={3} scope="rowgroup">{named(name)}</th></tr>
+            {fields.map((f) => (
+              <>
+                <tr key={f.bit}>
+                  <th scope="row"><button class="link" aria-expanded={chosen === f.bit} onClick={() => choose(chosen === f.bit ? undefined : f.bit)}>{named(f.name)}</button></th>
+                  <td class="bits">{bits(f.bit - start, f.bit - start + f.width - 1)}</td>
+                  <td><code>{written(f)}</code>{f.meaning && <span class="meaning"> {named(f.meaning)}</span>}</td>
+                </tr>
+                {chosen === f.bit && <tr class="about"><td colSpan={3} aria-live="polite" data-test="field-about"><FieldAbout field={f} start={start} words={words} /></td></tr>}
+              </>
+            ))}
+          </tbody>
+        ))}
+      </table>
+    </>
+  );
+}
+
+/** Cuts the bits of a field out of the packet, as hexadecimal digits. */
 function valueOf(head: string, bit: number, width: number): string {
   let n = 0n;
   for (let i = bit >> 3; i < (bit + width + 7) >> 3; i++) n = (n << 8n) | BigInt(parseInt(head.slice(2 * i, 2 * i + 2), 16) || 0);
   const after = (8 - ((bit + width) & 7)) & 7;
   n = (n >> BigInt(after)) & ((1n << BigInt(width)) - 1n);
-  return width <= 8 ? String(n) : '0x' + n.toString(16).padStart(Math.ceil(width / 4), '0');
+  return n.toString(16).padStart(Math.ceil(width / 4), '0');
 }
