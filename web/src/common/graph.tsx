@@ -1,25 +1,26 @@
 // PSNs over time, as a graph for each requester: what it sends, what it sends again, and what the peer answers. Time
-// runs to the right; a long time without packets is shortened, and its length is written.
+// runs to the right; a long time without packets is shortened, and its length is written. Colours are those of the ends.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { hex, time } from './format';
 
-export const dotKinds = ['request', 'again', 'response', 'ack', 'nak'] as const;
+export const dotKinds = ['request', 'again', 'response', 'ack', 'nak', 'stray'] as const; // stray: an answer that is lost, or dropped because nothing awaits it
 export type DotKind = (typeof dotKinds)[number];
 
 /** A packet in the graph of its requester. */
 export interface Dot {
   id: string;
-  requester: string; // whose PSNs these are
+  requester: string; // whose PSNs these are: "client qp"; a third word is the number of the connection
   at: number; // ns
   psn: number;
   kind: DotKind;
-  lost: boolean;
+  lost: boolean; // a request that does not arrive, or that the responder drops
 }
 
 interface Words {
   title(requester: string): string;
   about(requester: string, count: number, from: string, to: string): string; // for screen readers
   kind(kind: DotKind | 'lost'): string;
+  end(end: 'client' | 'server'): string;
   empty: string;
 }
 
@@ -33,7 +34,7 @@ interface Props {
 const left = 84;
 const right = 20;
 const upper = 14;
-const plot = 150; // height
+const most = 150; // height of the plot
 const lower = 26;
 
 export function Graph({ dots, selected, onSelect, words }: Props) {
@@ -53,6 +54,7 @@ export function Graph({ dots, selected, onSelect, words }: Props) {
       {requesters.length > 0 && (
         <ul class="graph-legend">
           {kinds.map((kind) => <li key={kind}><svg width="18" height="14" aria-hidden="true"><path class={kind} d={shape(kind, 9, 7)} /></svg>{words.kind(kind)}</li>)}
+          {(['client', 'server'] as const).map((end) => <li key={end} class={end}><svg width="18" height="14" aria-hidden="true"><path class="request" d={shape('request', 9, 7)} /></svg>{words.end(end)}</li>)}
         </ul>
       )}
       {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words }} requester={r} />)}
@@ -71,12 +73,13 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
   const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
   const used = dots.reduce((n, d) => Math.max(n, away(d.psn)), low);
-  const high = Math.max(used, low + 1); // a single PSN has its line at the bottom
-  const place = (d: Dot): [number, number] => [left + axis.x(d.at), upper + plot - ((away(d.psn) - low) / (high - low)) * plot];
+  const plot = Math.min(most, Math.max(24, 18 * (used - low))); // a few PSNs need little room
+  const height = (n: number) => upper + (used === low ? plot / 2 : plot - ((n - low) / (used - low)) * plot);
+  const place = (d: Dot): [number, number] => [left + axis.x(d.at), height(away(d.psn))];
   const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => shape(kind, ...place(d))).join('');
-  const acks = dots.filter((d) => d.kind === 'ack').map(place);
+  const acks = dots.filter((d) => d.kind === 'ack' || d.kind === 'response').map(place);
   const steps = acks.map(([x, y], i) => (i === 0 ? `M${x} ${y}` : `H${x}V${y}`)).join('');
-  const ticks = [...new Set([0, 1, 2, 3].map((i) => low + Math.round(((used - low) * i) / 3)))];
+  const ticks = used - low < 9 ? Array.from({ length: used - low + 1 }, (_, i) => low + i) : [0, 1, 2, 3].map((i) => low + Math.round(((used - low) * i) / 3));
   const name = (n: number) => hex((base + n) & 0xffffff);
   const chosen = dots.find((d) => d.id === selected);
   const press = (event: MouseEvent) => {
@@ -87,11 +90,11 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
     if (far(nearest) < 24) onSelect(nearest.id);
   };
   return (
-    <figure>
+    <figure class={requester.split(' ')[0]}>
       <figcaption>{words.title(requester)}</figcaption>
-      <svg width={width} height={upper + plot + lower} role="img" aria-label={words.about(requester, dots.length, name(low), name(high))} onClick={press} data-test={`graph.${requester}`} data-dots={dots.length}>
+      <svg width={width} height={upper + plot + lower} role="img" aria-label={words.about(requester, dots.length, name(low), name(used))} onClick={press} data-test={`graph.${requester}`} data-dots={dots.length}>
         {ticks.map((n) => {
-          const y = upper + plot - ((n - low) / (high - low)) * plot;
+          const y = height(n);
           return <g key={n}><path class="grid" d={`M${left} ${y}H${width - right}`} /><text x={left - 8} y={y + 4.5} text-anchor="end">{name(n)}</text></g>;
         })}
         {axis.breaks.map(({ x, ns }) => (
@@ -110,6 +113,7 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
 // A NAK is a frame: what it makes the requester send again is often at the same time and PSN, and stands in it.
 function shape(kind: DotKind | 'lost', x: number, y: number): string {
   if (kind === 'lost') return cross(x, y);
+  if (kind === 'response') return `M${x - 4} ${y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`;
   return kind === 'nak' ? `M${x - 6.5} ${y - 6.5}h13v13h-13z` : `M${x},${y}h0.010`;
 }
 

@@ -11,7 +11,7 @@ import { fateText, ignored, PacketPanel, selectPacket } from './packet';
 import { EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers, making } from './forms';
-import { bad, nanoseconds } from './wirepane';
+import { bad, nanoseconds, owner } from './wirepane';
 
 const tabs: Detail[] = ['result', 'packet', 'packets', 'graph', 'events'];
 const newest = 100; // rows of a table
@@ -201,23 +201,36 @@ function PacketsTable({ state }: { state: State }) {
   return <Newest list={packets} total={snapshot.packets_total} columns={packetColumns} caption={t('ui.detail.packets')} empty={t('ui.wire.empty')} row={row} />;
 }
 
-const dotKind: Record<string, DotKind> = { request: 'request', response: 'response', ack: 'ack', nak: 'nak', 'rnr nak': 'nak' };
+const dotKind: Record<string, DotKind> = { response: 'response', ack: 'ack', nak: 'nak', 'rnr nak': 'nak' };
 
 function PSNGraph({ state }: { state: State }) {
+  // A queue pair that goes to RESET has other PSNs afterwards: another graph.
+  const resets = state.moment.events.filter((e) => e.event === 'qp.transition' && e.attrs?.to === 'RESET' && e.attrs.error === undefined);
+  const connection = (p: PacketView) => {
+    const n = resets.filter((e) => e.end === p.from && e.action <= p.action && owner(state.moment.snapshot.hosts, e) === p.why.qp).length;
+    return n > 0 ? ` ${n + 1}` : '';
+  };
   const byId = new Map(state.moment.packets.map((p) => [p.id, p]));
   const dots = state.moment.packets.map((p): Dot => {
     const asked = p.why.kind === 'request' ? p : byId.get(p.why.answers ?? 0);
-    const requester = asked ? `${asked.from} ${asked.why.qp}` : `${p.from === 'client' ? 'server' : 'client'} ?`;
-    const lost = p.fate === 'dropped' || p.fate === 'unrouted' || ignored(p);
-    const kind = p.why.again ? 'again' : dotKind[p.why.kind] ?? 'response';
-    return { id: String(p.id), requester, at: kind === 'request' || kind === 'again' ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost };
+    const requester = asked ? `${asked.from} ${asked.why.qp}${connection(asked)}` : `${p.from === 'client' ? 'server' : 'client'} ?`;
+    const gone = p.fate === 'dropped' || p.fate === 'unrouted' || ignored(p);
+    const request = p.why.kind === 'request';
+    const lost = request && gone;
+    const kind = request ? (p.why.again ? 'again' : 'request') : gone ? 'stray' : dotKind[p.why.kind] ?? 'response';
+    return { id: String(p.id), requester, at: request ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost };
   });
   const named = (requester: string) => {
-    const [host = '', qp = ''] = requester.split(' ');
-    return { host: find(`ui.host.${host}`), qp };
+    const [host = '', qp = '', number = ''] = requester.split(' ');
+    return { host: find(`ui.host.${host}`), qp, number };
   };
   const words = {
-    title: (r: string) => t('ui.graph.title', named(r)), kind: (kind: string) => find(`ui.graph.${kind}`), empty: t('ui.wire.empty'),
+    title(r: string) {
+      const { number, ...values } = named(r);
+      const title = t('ui.graph.title', values);
+      return number ? t('ui.graph.number', { title, n: number }) : title;
+    },
+    end: (end: string) => find(`ui.host.${end}`), kind: (kind: string) => find(`ui.graph.${kind}`), empty: t('ui.wire.empty'),
     about: (r: string, n: number, from: string, to: string) => t('ui.graph.about', { ...named(r), n, from, to }),
   };
   return <Graph dots={dots.sort((a, b) => a.at - b.at)} selected={String(state.selected ?? '')} onSelect={(id) => change({ selected: Number(id) })} words={words} />;

@@ -66,7 +66,7 @@ function namer(hosts: HostView[]) {
 }
 
 // The name of the queue pair that an event is about.
-const owner = (hosts: HostView[], e: Event) =>
+export const owner = (hosts: HostView[], e: Event) =>
   hosts.find((host) => host.name === e.end)?.objects.find((o) => o.qp && hex(o.qp.qpn) === e.attrs?.qpn)?.name;
 
 // An acknowledgement is called by what its AETH says: ACK, or the reason of a NAK.
