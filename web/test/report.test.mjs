@@ -44,6 +44,7 @@ const lab = (...args) => execFileSync(bin('rdma_lab'), args, { encoding: 'utf8' 
 
 /** Scrolls through the drawing and returns what was drawn of each row: its id, kind and end. */
 async function drawn(page) {
+  await page.keyboard.press('f'); // open the messages
   return page.evaluate(async () => {
     const box = document.querySelector('[data-test=drawing]');
     const rows = new Map();
@@ -52,7 +53,7 @@ async function drawn(page) {
       box.scrollTop = top;
       await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
       for (const e of box.querySelectorAll('[data-id]')) rows.set(e.dataset.id, { kind: e.dataset.kind, end: e.dataset.end, text: e.textContent });
-      for (const e of box.querySelectorAll('[data-arrow]')) arrows.set(e.dataset.from + e.dataset.arrow + e.getAttribute('class'), { kind: e.dataset.arrow, unseen: e.dataset.unseen });
+      for (const e of box.querySelectorAll('[data-arrow]')) arrows.set(e.dataset.from + e.dataset.arrow + e.getAttribute('class'), { kind: e.dataset.arrow, unseen: e.dataset.unseen, open: e.dataset.open });
       if (top + box.clientHeight >= box.scrollHeight) return { rows: [...rows], arrows: [...arrows.values()] };
     }
   });
@@ -107,6 +108,8 @@ test('packets come from the device itself, and without them arrows are inferred'
   let { rows, arrows } = await drawn(page);
   assert.equal(count(rows, ([id]) => id.startsWith('p')), packetsIn('own-client.pcap'));
   assert.ok(arrows.filter((a) => a.kind === 'packet').every((a) => a.unseen === 'begin' || a.unseen === 'end'), JSON.stringify(arrows));
+  // Where the time is not known, an arrow does not reach the end's line.
+  for (const a of arrows.filter((a) => a.kind === 'packet')) assert.equal(a.open, 'server');
   lab('report', '--output', file('bare.html'), file('own.jsonl'));
   page = await open(t, { file: file('bare.html') });
   ({ rows, arrows } = await drawn(page));
@@ -124,6 +127,49 @@ async function sent(t, name, height, change = () => {}) {
   return open(t, { file: file(`${name}.html`), height });
 }
 
+test('the first screen has the states and the packets, and messages are one line that opens', async (t) => {
+  await record(t, 'first', '--job', 'send');
+  for (const width of [1400, 400]) {
+    const page = await open(t, { file: file('first-own.html'), width, height: 1000 }); // room for a break or two
+    const shown = () => page.evaluate(() => {
+      const { top, bottom } = document.querySelector('[data-test=drawing]').getBoundingClientRect();
+      return [...document.querySelectorAll('[data-hit]')].filter((e) => e.getBoundingClientRect().top >= top - 1 && e.getBoundingClientRect().top < bottom).map((e) => e.dataset.hit);
+    });
+    const kind = (id) => page.locator(`[data-id=${id}]`).getAttribute('data-kind');
+    const first = await shown();
+    assert.equal(await kind(first[0]), 'transition');
+    if (width === 1400) assert.equal(count(first, (id) => id.startsWith('p')), 4, first.join());
+    assert.equal(await page.locator('[data-kind=message]').count(), 0);
+    const id = first.find((id) => id.startsWith('f'));
+    const fold = page.locator(`[data-id=${id}]`);
+    assert.match(await fold.textContent(), /\d TCP messages?: /);
+    for (const state of ['open', 'closed']) {
+      await page.locator(`[data-hit=${id}]`).click();
+      assert.equal(await fold.getAttribute('data-fold'), state);
+      assert.equal(await page.locator('[data-kind=message]').count() > 1, state === 'open');
+    }
+    // States have their names at each width; what does not fit fades out.
+    assert.ok(await page.locator('.pill').count() > 4);
+    if (width === 400) assert.match(await page.locator('.kinds').evaluate((e) => getComputedStyle(e).maskImage), /gradient/);
+    for (const code of await page.locator('[data-test=capture-missing] code span').all()) assert.equal(await code.evaluate((e) => e.getClientRects().length), 1);
+  }
+});
+
+test('the graph of a few PSNs is low, has a label for each, and the colours of the ends', async (t) => {
+  await record(t, 'few', '--job', 'send');
+  const page = await open(t, { file: file('few-own.html') });
+  await at(page, 'view-graph').click();
+  const figures = await page.locator('.graph figure').evaluateAll((all) => all.map((e) => ({
+    labels: [...e.querySelectorAll('.grid + text')].length, height: e.querySelector('svg').getBoundingClientRect().height,
+    request: getComputedStyle(e.querySelector('.request')).stroke, ack: getComputedStyle(e.querySelector('.ack')).stroke,
+  })));
+  assert.deepEqual(figures.map((f) => f.labels), [1, 1]);
+  for (const f of figures) assert.ok(f.height < 80, `${f.height} pixels`);
+  assert.equal(figures[0].request, figures[1].ack);
+  assert.equal(figures[1].request, figures[0].ack);
+  assert.notEqual(figures[0].request, figures[1].request);
+});
+
 test('a long time without events is a break, with its length', async (t) => {
   const later = (time) => new Date(Date.parse(time) + 6000).toISOString().slice(0, 19) + time.slice(19);
   const page = await sent(t, 'break', 3000, (events) => {
@@ -140,7 +186,7 @@ test('states have their names, and a capture that is missing is named', async (t
   await page.evaluate(() => { const box = document.querySelector('[data-test=drawing]'); box.scrollTop = 0.65 * box.scrollHeight; });
   await page.waitForFunction(() => ['client', 'server'].every((end) => document.querySelector(`[data-test=now-${end}]`)?.textContent === 'RTS'));
   assert.ok((await page.locator('.pill').allTextContents()).includes('RTS'));
-  assert.match(await at(page, 'capture-missing').innerText(), /those that the client’s device.*What the server’s device saw.*--pcap/);
+  assert.match(await at(page, 'capture-missing').innerText(), /those that the client’s device.*When the server’s device saw[^]*--pcap/);
 });
 
 test('in the report no arrow crosses a label, and texts have 13 px', async (t) => {
@@ -203,6 +249,11 @@ test('keys, filters, details and the table', async (t) => {
   await at(page, 'kind-packet').click();
   await page.locator('[data-hit=p0s]').click();
   assert.match(await at(page, 'fields').innerText(), /^BTH[^]*OpCode\s+0–7[^]*DestQP[^]*IPv4/);
+  await at(page, 'fields').getByRole('button', { name: 'SE', exact: true }).click();
+  assert.match(await at(page, 'field-about').innerText(), /^BTH SE bit 8 · 0\s+solicited event: wakes/);
+  await at(page, 'help').click();
+  assert.match(await at(page, 'legend').innerText(), /SQE[^]*ERR at the normal end/);
+  await at(page, 'help').click();
   await at(page, 'view-table').click();
   const table = await page.locator('[data-test=table] tbody tr').count();
   assert.equal(table, transitions.length + packetsIn('keys-client.pcap') + packetsIn('keys-server.pcap'));
@@ -223,6 +274,9 @@ test('a Chinese report says so, and its head ends in an ordinary ERR', async (t)
   assert.equal(await page.evaluate(() => document.documentElement.lang), 'zh');
   await at(page, 'drawing').evaluate((box) => { box.scrollTop = box.scrollHeight; });
   await page.locator('.now rect.ERR').first().waitFor();
+  assert.equal(await at(page, 'title').innerText(), '任务 write-read 的运行记录');
+  await page.keyboard.press('?');
+  assert.doesNotMatch(await page.locator('body').innerText(), /[。：，；] |[^\n] （|作业|（英文）/);
   assert.equal(await page.locator('.now rect.ERR:not(.ordinary)').count(), 0);
 });
 
@@ -234,6 +288,13 @@ test('every kind of event has a text in Chinese', () => {
   assert.ok(kinds.length > 60, `${kinds.length} kinds`);
   assert.deepEqual(kinds.filter((kind) => !texts.has(kind) && !sameEverywhere.includes(kind)), []);
   assert.deepEqual([...texts].filter((kind) => !kinds.includes(kind)), []);
+});
+
+test('how a capture was placed has a text in Chinese', () => {
+  const go = ['captures', 'collector', 'place', 'join'].map((name) => readFileSync(join(root, `cmd/internal/view/report/${name}.go`), 'utf8')).join();
+  const keys = [...readFileSync(join(root, 'web/src/texts/zh/captures.ts'), 'utf8').matchAll(/^  "([^"]+)":/gm)].map((m) => m[1]);
+  assert.ok(keys.length > 10);
+  for (const part of keys.flatMap((key) => key.split(/ ?\{\d\} ?(?:ahead |behind that )?/))) assert.ok(go.includes(part), part);
 });
 
 test('errors have hints', async (t) => {

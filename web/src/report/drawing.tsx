@@ -15,7 +15,7 @@ interface Props {
   follow: boolean; // keep the last row in view
   open: boolean; // details are shown
   select(id: string): void;
-  show(): void;
+  show(row: Row): void; // its details, or what it stands for
 }
 
 // The end without texts of its own, if the other end has some. Messages and packets have labels at their arrows.
@@ -44,6 +44,15 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
     return () => observer.disconnect();
   }, []);
 
+  // The first screen begins where a queue pair first changes its state.
+  const first = useRef(true);
+  useLayoutEffect(() => {
+    if (!first.current || size.height === 0 || model.rows.length === 0) return;
+    first.current = false;
+    const begin = model.rows.findIndex((r) => r.kind === 'transition');
+    if (!follow && begin > 0 && !index.has(selected)) box.current!.scrollTop = topOf(g, begin);
+  });
+
   // The selected row stays in view when it changes and when the rows change their height.
   const at = index.get(selected) ?? -1;
   useEffect(() => {
@@ -63,7 +72,7 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
     const page = Math.max(1, Math.floor(size.height / g.row) - 2);
     const step: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     const by = step[event.key];
-    if (event.key === 'Enter' && at >= 0) show();
+    if (event.key === 'Enter' && at >= 0) show(model.rows[at]!);
     else if (by === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     else {
       const start = at >= 0 ? at : rowAt(g, top) + (by > 0 ? -1 : 1);
@@ -99,7 +108,7 @@ export function Drawing({ model, zoom, selected, follow, open, select, show }: P
           {size.width > 0 && model.rows.length > 0 && (
             <svg width={size.width} height={height} style={{ top: `${begin}px` }} viewBox={`0 ${begin} ${size.width} ${height}`} aria-hidden="true">
               {model.rows.slice(from, to + 1).map((r, i) => (
-                <rect key={r.id} class={r.id === selected ? 'hit selected' : 'hit'} data-hit={r.id} x={0} y={topOf(g, from + i)} width={size.width} height={g.row} onClick={() => (select(r.id), show())} />
+                <rect key={r.id} class={r.id === selected ? 'hit selected' : 'hit'} data-hit={r.id} x={0} y={topOf(g, from + i)} width={size.width} height={g.row} onClick={() => (select(r.id), show(r))} />
               ))}
               <Ladders g={g} lanes={lanes} from={from} to={to} last={model.rows.length} />
               {places.breaks.filter((b) => b.row >= from && b.row <= to).map((b) => <Break key={b.row} {...b} g={g} />)}
@@ -191,9 +200,10 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
   const x = g.x[r.end];
   const client = r.end === 'client';
   const arrow = r.kind === 'message' || r.kind === 'packet';
-  const state = r.kind === 'transition' && !r.failed && !g.narrow && g.font > 0 ? attr(r.event!, 'to') : '';
+  if (r.fold) return <Folded r={r} g={g} middle={middle} />;
+  const state = r.kind === 'transition' && !r.failed && g.font > 0 ? attr(r.event!, 'to') : '';
   const inner = g.narrow || (g.font > 0 && !state && r.event?.verb !== 'ibv_post_send' && wide(r.text, g.font) > g.side[r.end] - 38); // where it is too long, and no arrow runs at its height
-  const beside = inner ? strip(g.x.server - g.x.client) + 6 : r.kind === 'transition' ? 32 : 24; // of the text
+  const beside = inner ? Math.max(state ? 32 : 0, strip(g.x.server - g.x.client) + 6) : r.kind === 'transition' ? 32 : 24; // of the text
   const room = inner ? g.x.server - g.x.client - 2 * beside : g.side[r.end] - 14 - beside;
   const outside = (inner ? 1 : -1) * (client ? 1 : -1);
   return (
@@ -224,6 +234,20 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
   );
 }
 
+/** The line of messages over TCP that are one row. */
+function Folded({ r, g, middle }: { r: Row; g: Geometry; middle: number }) {
+  const [x1, x2] = [g.x.client + 10, g.x.server - 10];
+  const text = g.font > 0 ? fit(`${r.fold === 'open' ? '▾' : '▸'} ${r.text}`, x2 - x1 - 40, g.font) : '';
+  const half = text ? wide(text, g.font) / 2 + 12 : 0;
+  return (
+    <g class="row fold" data-id={r.id} data-kind="fold" data-fold={r.fold}>
+      {g.time > 0 && g.font > 0 && <text class="time" x={g.time} y={middle} font-size={13}>{duration(r.at)}</text>}
+      <path d={`M${x1} ${middle}H${(x1 + x2) / 2 - half}M${(x1 + x2) / 2 + half} ${middle}H${x2}`} />
+      {text && <text class="text" x={(x1 + x2) / 2} y={middle} font-size={g.font} text-anchor="middle">{text}</text>}
+    </g>
+  );
+}
+
 /** The sign of a kind of event: each has its own form, so that colour is not needed. */
 function Glyph({ r, x, y, small }: { r: Row; x: number; y: number; small: boolean }) {
   const s = small ? 1.6 : 4;
@@ -245,24 +269,27 @@ function Line({ a, g, model }: { a: Arrow; g: Geometry; model: Model }) {
   const other: End = end === 'client' ? 'server' : 'client';
   const inset = 4 * (end === 'client' ? 1 : -1);
   const under = g.narrow && a.kind === 'request' ? g.row * 0.36 : 0; // the text of the post is in the way
-  const [x1, y1, y2] = [g.x[end] + inset, y(g, a.from) + under, y(g, a.to) + (a.to === a.from ? under : 0)];
-  const x2 = g.x[other] - inset;
+  // Where the time at one end is not known, the arrow does not reach that end's line.
+  const known = a.from !== a.to || a.lost ? undefined : model.rows[a.from]?.end;
+  const short = Math.sign(inset) * Math.min(64, 0.16 * (g.x.server - g.x.client));
+  const [x1, y1, y2] = [g.x[end] + inset + (known === other ? short : 0), y(g, a.from) + under, y(g, a.to) + (a.to === a.from ? under : 0)];
+  const x2 = g.x[other] - inset - (known === end ? short : 0);
   const lost = x1 + (x2 - x1) * 0.75;
   const middle = (x1 + x2) / 2;
   const { turn, angle } = route(x1, y1, x2, y2);
   const dashed = { begin: a.unseen === 'begin' || a.unseen === 'both', end: a.unseen === 'end' || a.unseen === 'both' };
   const head = (by: number) => `${x2 - 8 * Math.cos(angle + by)} ${y2 - 8 * Math.sin(angle + by)}`;
   const label = g.font > 0 && !(g.narrow && a.kind === 'request');
-  const beside = strip(Math.abs(x2 - x1)) + 6;
-  const room = Math.abs(x2 - x1) - 2 * beside;
+  const beside = strip(g.x.server - g.x.client - 8) + 6;
+  const room = g.x.server - g.x.client - 8 - 2 * beside; // an open end takes none of it
   const from = model.rows[a.from];
   return (
-    <g class={`arrow ${a.kind} ${a.failed ? 'failed' : ''} ${a.lost ? 'lost' : ''} ${a.unseen === 'both' ? 'inferred' : ''} ${end}`} data-arrow={a.kind} data-unseen={a.unseen} data-from={from?.id}>
+    <g class={`arrow ${a.kind} ${a.failed ? 'failed' : ''} ${a.lost ? 'lost' : ''} ${a.unseen === 'both' ? 'inferred' : ''} ${end}`} data-arrow={a.kind} data-unseen={a.unseen} data-open={known && (known === end ? other : end)} data-from={from?.id}>
       <path class={dashed.begin ? 'dashed' : ''} d={`M${x1} ${y1}H${middle}`} />
       <path class={dashed.end && !a.lost ? 'dashed' : ''} d={a.lost ? `M${middle} ${y1}H${lost}` : `M${middle} ${y1}H${turn}L${x2} ${y2}`} />
       {a.lost ? <path class="cross" d={`M${lost - 4} ${y1 - 4}l8 8m0 -8l-8 8`} /> : <path class="tip" d={`M${head(0.4)}L${x2} ${y2}L${head(-0.4)}`} />}
       {label && (
-        <text class="label" x={x1 + (end === 'client' ? beside : -beside)} y={y1 - g.font * 0.66} font-size={g.font} text-anchor={end === 'client' ? 'start' : 'end'}>
+        <text class="label" x={g.x[end] + inset + (end === 'client' ? beside : -beside)} y={y1 - g.font * 0.66} font-size={g.font} text-anchor={end === 'client' ? 'start' : 'end'}>
           {fit(a.text, room, g.font)}
         </text>
       )}

@@ -3,7 +3,7 @@ import type { End } from './data';
 import type { Arrow, Model } from './model';
 
 /** The heights that a row can have, and with which it is written. */
-export const heights = [4, 7, 11, 16, 22, 28, 36] as const;
+export const heights = [4, 7, 11, 16, 22, 26, 36] as const;
 export const usual = 5;
 
 export interface Geometry {
@@ -22,10 +22,10 @@ export function geometry(width: number, row: number, places: Places, silent?: En
   const font = row < 16 ? 0 : row < 36 ? 13 : 14;
   const narrow = width < 620;
   const time = narrow ? 0 : 76;
-  const wide = narrow ? 18 : Math.min(310, Math.max(118, (width - time) * (silent ? 0.4 : 0.27)));
+  const wide = narrow ? 30 : Math.min(310, Math.max(118, (width - time) * (silent ? 0.4 : 0.27)));
   const of = (end: End) => (end === silent && !narrow ? 30 : wide);
   const side = { client: of('client'), server: of('server') };
-  return { width, row, font, places, narrow, time, side, x: { client: time + side.client + (narrow ? 0 : 12), server: width - side.server - 12 } };
+  return { width, row, font, places, narrow, time, side, x: { client: time + side.client + (narrow ? 0 : 12), server: width - side.server - (narrow ? 0 : 12) } };
 }
 
 /** The arrows that cross a stretch of rows, found without looking at all of them. */

@@ -1,6 +1,7 @@
 // What is drawn of a run: one row for each event and for each end of a packet, in the order of their
 // times, and arrows between rows. It is computed once; the drawing shows a part of it.
 import { attr, group, nanoseconds, otherEnd, type Data, type End, type Event, type Packet } from './data';
+import { fold, type Folds } from './fold';
 import { eventText, named, t } from './texts';
 
 export const kinds = ['transition', 'message', 'post', 'completion', 'packet', 'object', 'note', 'dump'] as const;
@@ -15,8 +16,9 @@ export interface Row {
   failed: boolean;
   ordinary?: boolean; // a move to ERR at the end of a run that has succeeded
   qpn: string; // '' if it belongs to none, or to all
-  event?: Event;
+  event?: Event | undefined;
   packet?: Packet;
+  fold?: 'open' | 'closed'; // the row stands for messages
   received?: boolean; // the row is where something arrives
   index: number; // in its list
 }
@@ -61,6 +63,7 @@ export interface Model {
 export interface Filter {
   hidden: Set<Kind>;
   pair: number; // of the pairs; -1: all
+  folds?: Folds; // undefined: each message has its rows
 }
 
 const both = (data: Data) => data.record?.client.present !== false && data.record?.server.present === true;
@@ -172,7 +175,7 @@ export function build(data: Data, filter: Filter): Model {
   const pair = pairs[filter.pair];
   const wanted = (end: End, qpn: string) => !pair || qpn === '' || pair[end] === qpn;
 
-  const rows: Row[] = [];
+  let rows: Row[] = [];
   data.events.forEach((e, index) => {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
@@ -192,6 +195,7 @@ export function build(data: Data, filter: Filter): Model {
   }
   rows.sort((a, b) => a.at - b.at || order(a) - order(b));
 
+  if (filter.folds) rows = fold(rows, messages(rows, both(data)), filter.folds);
   const arrows = [...messages(rows, both(data)), ...packets(rows), ...requests(rows, data)];
   return { rows, arrows, stretches: stretches(rows), pairs, start, length: rows.length ? rows[rows.length - 1]!.at : 0 };
 }
@@ -206,7 +210,7 @@ function messages(rows: Row[], both: boolean): Arrow[] {
   const waiting: Record<End, { row: number; text: string }[]> = { client: [], server: [] };
   const arrived: Record<End, { row: number; text: string }[]> = { client: [], server: [] };
   rows.forEach((r, row) => {
-    if (r.kind === 'message') (r.received ? arrived[r.end] : waiting[r.end]).push({ row, text: r.text });
+    if (r.kind === 'message' && !r.fold) (r.received ? arrived[r.end] : waiting[r.end]).push({ row, text: r.text });
   });
   for (const end of ['client', 'server'] as const) {
     const to = arrived[otherEnd(end)];

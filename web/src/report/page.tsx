@@ -5,10 +5,11 @@ import type { Data, End, Header } from './data';
 import { Details, Hint } from './details';
 import { Drawing } from './drawing';
 import { PSNGraph } from './psns';
+import { toggled, type Folds } from './fold';
 import { heights, usual } from './geometry';
 import { Legend } from './legend';
 import type { Client } from './live';
-import { build, kinds, type Kind } from './model';
+import { build, kinds, type Kind, type Row } from './model';
 import { Table } from './table';
 import { duration, language, languageNames, marked, setLanguage, t, type Key, type Language } from './texts';
 
@@ -25,11 +26,13 @@ export function Page({ data, live, aside }: Props) {
   const [selected, setSelected] = useState('');
   const [open, setOpen] = useState(false);
   const [view, setView] = useState<'drawing' | 'table' | 'graph'>('drawing');
+  const [folds, setFolds] = useState<Folds>({ open: false, but: new Set() });
   const [help, setHelp] = useState(false);
   const [following, setFollowing] = useState(true);
   const [, setLook] = useState(0); // counts changes of language and theme
 
-  const model = useMemo(() => build(data, { hidden, pair }), [data.events, data.packets, hidden, pair, language()]);
+  // The table is for searching: it has each message.
+  const model = useMemo(() => build(data, view === 'drawing' ? { hidden, pair, folds } : { hidden, pair }), [data.events, data.packets, hidden, pair, folds, view, language()]);
   const row = model.rows.find((r) => r.id === selected);
   const failures = model.rows.filter((r) => r.failed);
   const counts = useMemo(() => countsOf(data), [data.events, data.packets]);
@@ -65,6 +68,7 @@ export function Page({ data, live, aside }: Props) {
     else if (e.key === 'e') nextFailure();
     else if (e.key === 't') setView(view === 'table' ? 'drawing' : 'table');
     else if (e.key === 'p') setView(view === 'graph' ? 'drawing' : 'graph');
+    else if (e.key === 'f') setFolds({ open: !folds.open, but: new Set() });
     else if (e.key === '?') setHelp(!help);
     else if (e.key === 'Escape') help ? setHelp(false) : setOpen(false);
     else return;
@@ -75,7 +79,8 @@ export function Page({ data, live, aside }: Props) {
     return () => document.removeEventListener('keydown', keys);
   });
 
-  const details = open && row && <Details row={row} data={data} model={model} select={(id) => (select(id), setOpen(true))} close={() => setOpen(false)} />;
+  const show = (r: Row) => (r.fold ? setFolds(toggled(folds, r.id)) : setOpen(true));
+  const details = open && row && !row.fold && <Details row={row} data={data} model={model} select={(id) => (select(id), setOpen(true))} close={() => setOpen(false)} />;
   return (
     <div class={aside ? 'page live' : 'page'}>
       <Top data={data} live={!!aside} length={model.length} look={() => setLook((n) => n + 1)} />
@@ -145,7 +150,7 @@ export function Page({ data, live, aside }: Props) {
         {model.rows.length === 0 ? (
           <p class="nothing">{data.events.length > 0 ? t('report.empty') : t('report.nothing')}</p>
         ) : view === 'drawing' ? (
-          <Drawing model={model} zoom={zoom} selected={selected} follow={!!live && following} open={open} select={select} show={() => setOpen(true)} />
+          <Drawing model={model} zoom={zoom} selected={selected} follow={!!live && following} open={open} select={select} show={show} />
         ) : view === 'graph' ? (
           <PSNGraph data={data} model={model} selected={selected} select={(id) => (select(id), setOpen(true))} />
         ) : (
@@ -154,16 +159,18 @@ export function Page({ data, live, aside }: Props) {
         {details}
       </main>
       <p class="hidden" id="selected" aria-live="polite" data-test="selected">
-        {row ? `${t(`report.${row.end}`)}, ${duration(row.at)}: ${t(`report.one.${row.kind}` as Key)}: ${row.text}${row.failed ? `, ${t('report.table.error')}` : ''}` : ''}
+        {row ? `${row.fold ? '' : `${t(`report.${row.end}`)}, `}${duration(row.at)}: ${row.fold ? '' : `${t(`report.one.${row.kind}` as Key)}: `}${row.text}${row.failed ? `, ${t('report.table.error')}` : ''}` : ''}
       </p>
     </div>
   );
 }
 
-/** How much there is of each kind, whether or not it is shown. A packet counts once. */
+/** How much there is of each kind, whether or not it is shown. A packet counts once, and so does a message. */
 function countsOf(data: Data): Record<Kind, number> {
   const counts = Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<Kind, number>;
-  for (const r of build(data, { hidden: new Set(['packet']), pair: -1 }).rows) counts[r.kind]++;
+  const { rows, arrows } = build(data, { hidden: new Set(['packet']), pair: -1 });
+  for (const r of rows) counts[r.kind]++;
+  counts.message = arrows.filter((a) => a.kind === 'message').length;
   counts.packet = data.packets.length;
   return counts;
 }
@@ -200,7 +207,7 @@ function Top({ data, live, length, look }: { data: Data; live: boolean; length: 
       </div>
       {record && !live && <Ends record={record} />}
       {record && !live && <Unseen data={data} />}
-      {live && record && <p class="remark">{t('report.live.only')}</p>}
+      {live && record && <p class="remark">{typed(t('report.live.only'))}</p>}
       {record?.error && (
         <div class="notice" role="status" data-test="error">
           <strong>{record.failed_end ? t('report.failed.at', { end: t(`report.${record.failed_end}`) }) : t('report.failed.unknown')}</strong>
@@ -220,7 +227,7 @@ function Ends({ record }: { record: Header }) {
           <p key={end}>
             <span class={`tag ${end}`}>{t(`report.${end}`)}</span>{' '}
             {part.present || part.device ? t('report.on', { device: part.device ?? t('report.unknown'), host: part.host || t('report.unknown') }) : t('report.missing', { why: part.why ? marked(part.why) : '' })}
-            {part.dropped > 0 && <em> {t('report.dropped', { end: t(`report.${end}`), n: part.dropped })}</em>}
+            {part.dropped > 0 && <em>{t('report.space')}{t('report.dropped', { end: t(`report.${end}`), n: part.dropped })}</em>}
           </p>
         );
       })}
@@ -235,10 +242,14 @@ function Unseen({ data }: { data: Data }) {
   const [end] = missing;
   return (
     <p class="remark" data-test="capture-missing">
-      {missing.length > 1 ? t('report.nocapture') : t('report.capture.one', { end: t(`report.${end!}`), other: t(end === 'server' ? 'report.client' : 'report.server') })} {t('report.capture.how')}
+      {missing.length > 1 ? t('report.nocapture') : t('report.capture.one', { end: t(`report.${end!}`), other: t(end === 'server' ? 'report.client' : 'report.server') })}{t('report.space')}
+      {typed(t('report.capture.how'))}
     </p>
   );
 }
+
+// What the reader is to type, between backticks. It breaks only between its words.
+const typed = (text: string) => text.split('`').map((part, i) => (i % 2 ? <code key={i}>{part.split(' ').flatMap((word, j) => [j ? ' ' : '', <span key={j}>{word}</span>])}</code> : part));
 
 function swapTheme() {
   const root = document.documentElement;

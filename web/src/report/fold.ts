@@ -1,0 +1,65 @@
+// Messages over TCP that stand together are one row until the reader opens it: the first screen is for the queue pairs.
+import type { Arrow, Row } from './model';
+import { joined, t } from './texts';
+
+/** Which folds are open: all but some, or only some. */
+export interface Folds {
+  open: boolean;
+  but: Set<string>; // ids of rows
+}
+
+export const isOpen = (folds: Folds, id: string) => folds.open !== folds.but.has(id);
+
+export function toggled(folds: Folds, id: string): Folds {
+  const but = new Set(folds.but);
+  if (!but.delete(id)) but.add(id);
+  return { ...folds, but };
+}
+
+// What ends a group of messages: what a queue pair or its device does. A note or a posted receive does not.
+const ends = (r: Row) => r.kind === 'transition' || r.kind === 'packet' || r.kind === 'completion' || r.event?.verb === 'ibv_post_send';
+
+// A barrier has a message of each end: both are in one group, though a queue pair changes its state between them.
+function same(last: Group | undefined, a: Arrow, rows: Row[], row: number): Group | undefined {
+  const before = last?.messages.at(-1);
+  if (!last || !before || before.text !== a.text || before.end === a.end) return undefined;
+  return rows.slice(last.at, row).some((r) => ends(r) && r.kind !== 'transition') ? undefined : last;
+}
+
+interface Group {
+  at: number; // its first row
+  messages: Arrow[];
+}
+
+/** Puts a row before each group of messages, and leaves out the messages of those that are not open. */
+export function fold(rows: Row[], messages: Arrow[], folds: Folds): Row[] {
+  const arrowOf = new Map<number, Arrow>();
+  for (const a of messages) for (const row of [a.from, a.to]) arrowOf.set(row, a);
+  const groups: Group[] = [];
+  const groupOf = new Map<Arrow, Group>();
+  let current: Group | undefined;
+  rows.forEach((r, row) => {
+    const a = arrowOf.get(row);
+    if (ends(r)) current = undefined;
+    if (!a || a.failed || groupOf.has(a)) return;
+    current ??= same(groups.at(-1), a, rows, row);
+    if (!current) groups.push((current = { at: row, messages: [] }));
+    current.messages.push(a);
+    groupOf.set(a, current);
+  });
+  return rows.flatMap((r, row) => {
+    const a = arrowOf.get(row);
+    const group = a && groupOf.get(a);
+    if (!a || !group) return [r];
+    const first = group.at === row;
+    const id = `f${rows[group.at]!.index}`;
+    const open = isOpen(folds, id);
+    const head: Row = { ...r, id, text: textOf(group.messages), fold: open ? 'open' : 'closed', event: undefined, qpn: '' };
+    return [...(first ? [head] : []), ...(open ? [r] : [])];
+  });
+}
+
+function textOf(messages: Arrow[]): string {
+  const names = [...new Set(messages.map((a) => a.text))];
+  return t('report.fold', { n: messages.length, names: joined(names) });
+}
