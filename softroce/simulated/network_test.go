@@ -111,3 +111,25 @@ func TestMark(t *testing.T) {
 		t.Error("a packet that has arrived was marked")
 	}
 }
+
+// TestICRC inverts each bit of a packet. The ICRC covers all but the fields that change on the way.
+func TestICRC(t *testing.T) {
+	w, ends := pair(t, simulated.Config{})
+	send(t, ends, 8)
+	p := w.Packets()[0]
+	changing := map[string]bool{"DSCP": true, "ECN": true, "TTL": true, "Checksum": true, "Header Checksum": true}
+	for _, f := range p.Fields() {
+		for bit := f.Bit; bit < f.Bit+f.Width; bit++ {
+			check(t, w.Flip(p.ID, bit))
+			carried, computed := w.ICRC(p)
+			masked := changing[f.Name] || f.Header == "BTH" && f.Bit/8 == simulated.HeaderBits/8+4
+			if (carried == computed) != masked {
+				t.Errorf("%s, %s, bit %d: the ICRC is right: %v, want %v", f.Header, f.Name, bit, carried == computed, masked)
+			}
+			check(t, w.Flip(p.ID, bit))
+		}
+	}
+	for w.Step() {
+	}
+	arrived(t, ends, 8)
+}

@@ -191,7 +191,7 @@ func (w *World) arrive(p *Packet) {
 		}
 	}
 	data := p.Data()
-	if m, _ := w.flows[p.From].Verify(data, 0); m != packet.MatchExact {
+	if carried, computed := w.ICRC(p); carried != computed {
 		p.Outcome = OutcomeICRC
 		return
 	}

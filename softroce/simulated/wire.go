@@ -5,6 +5,7 @@ package simulated
 import (
 	"cmp"
 	"encoding/binary"
+	"hash/crc32"
 	"slices"
 	"time"
 
@@ -98,22 +99,30 @@ func (w *World) Packets() []*Packet { return w.packets }
 // InFlight returns the packets on the wire in the order of their arrival.
 func (w *World) InFlight() []*Packet { return slices.Clone(w.flying) }
 
-// ICRC returns the ICRC that the packet carries and the one that its receiver computes.
+// ICRC returns the ICRC that the packet carries and the one that its receiver computes over the bytes that arrive: the
+// IP and UDP headers too. The fields that change on the way count as ones.
 func (w *World) ICRC(p *Packet) (carried, computed uint32) {
-	data := p.Data()
-	for i, b := range data[len(data)-4:] {
-		carried |= uint32(b) << (8 * i)
+	const lrh = 8 // bytes of ones, in place of InfiniBand's LRH
+	const tos, ttl, ipSum, udpSum, bth4 = 1, 8, 10, 26, HeaderBits/8 + 4
+	covered := append(make([]byte, lrh), p.Frame[:len(p.Frame)-4]...)
+	for i := range lrh {
+		covered[i] = 0xff
 	}
-	return carried, w.flows[p.From].ICRC(data, 0)
+	for _, i := range []int{tos, ttl, ipSum, ipSum + 1, udpSum, udpSum + 1, bth4} {
+		covered[lrh+i] = 0xff
+	}
+	return binary.LittleEndian.Uint32(p.Frame[len(p.Frame)-4:]), crc32.ChecksumIEEE(covered)
 }
 
 // send puts the packet of a burst onto the wire. before is the sender as it was before.
 func (w *World) send(q *qp, before transport.QPView, b *transport.Burst) {
-	w.flows[q.d.host].Seal(b.Data, 0)
-	frame, err := packet.Frame{Src: endpoint(b.Path.Src), Dst: endpoint(b.Path.Dst), TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}.Append(nil, b.Data)
+	src, dst := endpoint(b.Path.Src), endpoint(b.Path.Dst)
+	flow, err := packet.NewFlow(src, dst)
 	if err != nil {
 		panic("softroce/simulated: " + err.Error()) // resolve accepts IPv4 only
 	}
+	flow.Seal(b.Data, 0)
+	frame, _ := packet.Frame{Src: src, Dst: dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}.Append(nil, b.Data) // which has the error of NewFlow
 	p := &Packet{From: q.d.host, Sent: w.now, Arrives: w.now + w.cfg.Delay, Frame: frame, Fate: InFlight}
 	p.Why = w.reason(q, before, p)
 	if b.Path.Dst != w.devices[q.d.host.Peer()].addr {

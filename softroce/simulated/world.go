@@ -51,9 +51,8 @@ type World struct {
 	cfg     Config
 	now     time.Duration
 	devices [2]*device
-	flows   [2]packet.Flow // from each host to its peer
-	packets []*Packet      // all that were ever sent, by ID
-	flying  []*Packet      // those on the wire, in the order of their arrival
+	packets []*Packet // all that were ever sent, by ID
+	flying  []*Packet // those on the wire, in the order of their arrival
 	events  []Event
 }
 
@@ -87,12 +86,9 @@ func New(cfg Config) (*World, error) {
 		w.devices[h] = d
 	}
 	for _, h := range Hosts {
-		from, to := w.devices[h], w.devices[h.Peer()]
+		d := w.devices[h]
 		var err error
-		if w.flows[h], err = packet.NewFlow(endpoint(from.addr), endpoint(to.addr)); err != nil {
-			return nil, err
-		}
-		if from.dev, err = from.open(cfg.Options); err != nil {
+		if d.dev, err = d.open(cfg.Options); err != nil {
 			return nil, errors.WithMessage(err, "simulated device")
 		}
 	}
