@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/simulated"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -36,7 +37,11 @@ func further() []Lesson {
 				}},
 				{"timeout", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Why.Again == "timeout" }) }},
 				{"sent", func(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }},
-				{"icrc", func(g *glance) bool { return g.packet(func(p *PacketView) bool { return p.Outcome == "bad_icrc" }) }},
+				{"icrc", func(g *glance) bool {
+					return g.packet(func(p *PacketView) bool {
+						return slices.Contains([]string{simulated.OutcomeIP, simulated.OutcomeUDP, simulated.OutcomeICRC}, p.Outcome)
+					})
+				}},
 				{"exceeded", func(g *glance) bool { return g.polled(client, "RETRY_EXC_ERR", nil) }},
 			},
 			Answers: 3, Right: 2,

@@ -143,6 +143,23 @@ func TestGoalsOfTheClient(t *testing.T) {
 	}
 }
 
+// TestDamageFound shows that the goal icrc of the lesson loss takes damage that a checksum before the ICRC finds, and not
+// damage that nothing covers.
+func TestDamageFound(t *testing.T) {
+	l, _ := findLesson("loss")
+	const sourceAddress, sourcePort, payload, fecn = 100, 165, 8 * 42, 8 * 32
+	for bit, want := range map[int]bool{sourceAddress: true, sourcePort: true, payload: true, fecn: false} {
+		s := played(t, Setup{Lesson: l.ID}, script(l.Start, recv("server", 1, 0, 64), send(1, 16), one(&Action{Do: "corrupt", Packet: 1, Bit: bit}), step))
+		g := glance{s: s}
+		if got := g.goal("icrc"); got != want {
+			t.Errorf("bit %d is inverted: the goal is met: %v, want %v", bit, got, want)
+		}
+		if d, err := s.Packet(1); err != nil || d.ICRC.Right == want {
+			t.Errorf("bit %d is inverted: the ICRC is right: %v, %v", bit, d.ICRC.Right, err)
+		}
+	}
+}
+
 // TestLessons solves each lesson, and each task of the examination, with its solution. No goal may be met before the user begins.
 func TestLessons(t *testing.T) {
 	if n := len(lessons()); n != 23 {
