@@ -17,9 +17,9 @@ func TestSelectiveRepeat(t *testing.T) {
 		check, outcome string // of the packet behind the gap
 		twin           string // the outcome of its copy
 	}{
-		{false, false, "nak nak", "0x000001 is expected first", "sequence_naks", "drop_stray"},
+		{false, false, "nak nak", "0x000001 is expected first", "sequence_naks", "drop_gap"},
 		{false, true, "nak nak", "kept until 0x000001 comes", "kept", "kept"},
-		{true, false, "nak ack", "0x000001 is expected first", "sequence_naks", "drop_stray"},
+		{true, false, "nak ack", "0x000001 is expected first", "sequence_naks", "drop_gap"},
 		{true, true, "nak", "kept until 0x000001 comes", "kept", "kept"},
 	} {
 		w, ends := pair(t, simulated.Config{})

@@ -168,7 +168,30 @@ const (
 	OutcomeUDP  = "bad_udp"  // the UDP checksum is wrong
 	OutcomeICRC = "bad_icrc" // the ICRC is wrong
 	OutcomeKept = "kept"     // it is ahead of a missing packet: the counter transport.Kept
+
+	OutcomeGap      = "drop_gap"            // as sequence_naks, but that NAK was sent for an earlier packet
+	OutcomeNoSuch   = "drop_nak"            // a NAK of a packet that the requester has not sent, or that was acknowledged
+	OutcomeInvalid  = "refused_invalid"     // the responder has answered with NAK invalid request
+	OutcomeAccess   = "refused_access"      // … remote access error
+	OutcomeOperates = "refused_operational" // … remote operational error
 )
+
+// refusals are the outcomes of the requests that a NAK refuses.
+var refusals = map[packet.Syndrome]string{
+	packet.NAKInvalidRequest: OutcomeInvalid, packet.NAKRemoteAccess: OutcomeAccess, packet.NAKRemoteOperational: OutcomeOperates,
+}
+
+// refuses notes that p, a NAK, has refused the request that it answers.
+func (w *World) refuses(p *Packet) {
+	parsed, err := packet.Parse(p.Data())
+	if err != nil || p.Why.Kind != "nak" || p.Why.Answers == 0 {
+		return
+	}
+	request := w.packets[p.Why.Answers-1]
+	if outcome, ok := refusals[parsed.AETH().Syndrome()]; ok && request.PSN() == p.PSN() {
+		request.Outcome = outcome
+	}
+}
 
 // NoRegion begins the check that a request fails if no region has its key.
 const NoRegion = transport.NoRegion
@@ -217,6 +240,14 @@ func (w *World) arrive(p *Packet) {
 	if q != nil && p.Outcome == "" && p.isAhead(was) { // no counter counts the copy of a packet that is kept already
 		p.Outcome = OutcomeKept
 	}
+	if q != nil && p.Outcome == transport.DropStray.String() {
+		switch {
+		case p.isNAK():
+			p.Outcome = OutcomeNoSuch
+		case p.isAhead(was):
+			p.Outcome = OutcomeGap
+		}
+	}
 	p.Check = p.failed(was, check, q != nil && q.Inspect().Attr.State == qpstate.Error && was.Attr.State != qpstate.Error)
 	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
 		q.again = Repeat{Kind: AfterGap, Packet: p.ID}
@@ -230,6 +261,12 @@ func (w *World) arrive(p *Packet) {
 			}
 		}
 	}
+}
+
+// isNAK reports whether the packet is a NAK, but not an RNR NAK.
+func (p *Packet) isNAK() bool {
+	parsed, err := packet.Parse(p.Data())
+	return err == nil && parsed.AETH() != nil && parsed.AETH().Syndrome().Kind() == packet.KindNAK
 }
 
 // isAhead reports whether the packet is a request of RC that comes before the one that the responder expects.
@@ -258,8 +295,10 @@ func (p *Packet) failed(was transport.QPView, check string, refused bool) string
 		}
 	case transport.Duplicates.String():
 		return "before " + expected + ": a duplicate"
-	case transport.SequenceNAKs.String():
+	case transport.SequenceNAKs.String(), OutcomeGap:
 		return expected + " is expected first"
+	case OutcomeNoSuch:
+		return fmt.Sprintf("no packet 0x%06x waits for an answer", p.PSN())
 	case transport.DropUnreliable.String():
 		return check
 	case transport.DropMismatch.String():

@@ -125,6 +125,7 @@ func (w *World) send(q *qp, before transport.QPView, b *transport.Burst) {
 	frame, _ := packet.Frame{Src: src, Dst: dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}.Append(nil, b.Data) // which has the error of NewFlow
 	p := &Packet{From: q.d.host, Sent: w.now, Arrives: w.now + w.cfg.Delay, Frame: frame, Fate: InFlight}
 	p.Why = w.reason(q, before, p)
+	w.refuses(p)
 	if b.Path.Dst != w.devices[q.d.host.Peer()].addr {
 		p.Fate = Unrouted
 	}

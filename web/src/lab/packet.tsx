@@ -13,11 +13,11 @@ export function selectPacket(id: number) {
   change({ selected: id, detail: 'packet' });
 }
 
-/** Reports whether a packet has arrived, and the receiver has dropped it. */
-export const ignored = (p: PacketView) => /^(drop|bad)_|^(sequence|rnr)_naks$/.test(p.outcome);
+/** Reports whether a packet has arrived, and the receiver has dropped or refused it. */
+export const ignored = (p: PacketView) => /^(drop|bad|refused)_|^(sequence|rnr)_naks$/.test(p.outcome);
 
 /** What has become of a packet, in words. */
-export const fateText = (p: PacketView) => (ignored(p) ? t('ui.fate.ignored') : find(`ui.fate.${p.fate}`));
+export const fateText = (p: PacketView) => (p.outcome.startsWith('refused_') ? t('ui.fate.refused') : ignored(p) ? t('ui.fate.ignored') : find(`ui.fate.${p.fate}`));
 
 export function PacketPanel({ state }: { state: State }) {
   const packet = state.moment.packets.find((p) => p.id === state.selected);

@@ -3,6 +3,7 @@
 package workbench
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -44,6 +45,31 @@ func TestMistakes(t *testing.T) {
 	}
 	if len(views) != len(mistake.Names()) {
 		t.Errorf("%d mistakes, want %d", len(views), len(mistake.Names()))
+	}
+}
+
+// TestFates compares what became of each packet that was not simply delivered: a refused request is not delivered, and the
+// two SENDs behind one gap have one check.
+func TestFates(t *testing.T) {
+	const gap, ignored = "0x0000ff is expected first", "no packet 0x0000ff waits for an answer"
+	for name, want := range map[string][]string{
+		"psn-off-by-one":    {"1 sequence_naks: " + gap, "2 drop_nak: " + ignored, "3 drop_gap: " + gap},
+		"receive-too-small": {"1 refused_invalid: "},
+		"mtu-mismatch":      {"3 refused_invalid: "},
+		"out-of-bounds":     {"1 refused_access: outside of region buf", "2 : outside of region buf"},
+		"memory-closed":     {"1 refused_operational: "},
+	} {
+		views := mistakeViews()
+		i := slices.IndexFunc(views, func(v MistakeView) bool { return v.Name == name })
+		var got []string
+		for _, p := range played(t, Setup{}, views[i].Actions).Snapshot(0).Packets {
+			if p.Outcome != "" || p.Check != "" {
+				got = append(got, fmt.Sprintf("%d %s: %s", p.ID, p.Outcome, p.Check))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *Session) packetView(p *simulated.Packet) PacketView {
 // check returns the check that a packet has failed, with the region's name. A NAK reports the check of its request.
 func (s *Session) check(p *simulated.Packet) string {
 	receiver, check := s.hosts[p.From.Peer()], p.Check
-	if p.Why.Kind == "nak" {
+	if p.Why.Kind == "nak" && p.Outcome != simulated.OutcomeNoSuch {
 		answered := s.world.Packets()[p.Why.Answers-1]
 		receiver, check = s.hosts[p.From], answered.Check
 		if answered.Outcome == simulated.OutcomeKept {

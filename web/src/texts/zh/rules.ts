@@ -91,6 +91,7 @@ export const rules: Record<string, string> = {
   "its Q_Key is not {1}": "它的 Q_Key 不是 {1}",
   "before {1}: a duplicate": "在 {1} 之前：重复的报文",
   "{1} is expected first": "先要收到 {1}",
+  "no packet 0x{1} waits for an answer": "没有报文 0x{1} 在等应答",
   "kept until {1} comes": "保留到 {1} 到来",
 
   "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 可以切换到 {3}",
