@@ -193,7 +193,7 @@ func (w *World) refuses(p *Packet) {
 	}
 }
 
-// NoRegion begins the check that a request fails if no region has its key.
+// NoRegion begins the check that a request fails if no region and no bound window has its key.
 const NoRegion = transport.NoRegion
 
 const ipBits = 8 * 20

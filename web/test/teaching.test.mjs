@@ -63,9 +63,9 @@ test('after an error the ladder, the last call and the guide say what the device
   assert.match(said, /qp_state is ERR \(the device, after an error\)/);
   assert.doesNotMatch(said, /succeeded|own choice/);
   await visible(page, 'stuck');
-  assert.match(await wire(page), /no region has rkey 0x[^]*NAK remote access error[^]*no region has rkey 0x/);
+  assert.match(await wire(page), /no region or bound window has rkey 0x[^]*NAK remote access error[^]*no region or bound window has rkey 0x/);
   await press(page, 'client.cq.poll_cq');
-  assert.match(await at(page, 'check').innerText(), /refused it: no region has rkey 0x/);
+  assert.match(await at(page, 'check').innerText(), /refused it: no region or bound window has rkey 0x/);
   assert.match(await at(page, 'stuck').innerText(), /Client qp and Server qp to ERR.*undo.*Connect both/);
   await press(page, 'client.qp.to.RESET');
   assert.match(await page.locator('#sheet-title').innerText(), /ERR → RESET/);

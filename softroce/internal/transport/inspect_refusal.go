@@ -10,8 +10,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// NoRegion begins what FailedCheck returns for a key that no region has.
-const NoRegion = "no region has rkey"
+// NoRegion begins what FailedCheck returns for a key that no region and no bound window has.
+const NoRegion = "no region or bound window has rkey"
 
 // FailedCheck returns the first check of the responder that a request to peer memory fails, as for
 // example "ACCESS_FLAGS lack REMOTE_WRITE". It returns "" if the request fails none, for SENDs, and for words that are

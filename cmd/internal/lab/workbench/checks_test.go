@@ -25,7 +25,7 @@ func TestChecks(t *testing.T) {
 		{"right", script(rights("LOCAL_WRITE", "REMOTE_READ"), on("RDMA_WRITE", "own", 0, 8)), 1, "region own lacks REMOTE_WRITE"},
 		{"atomic", script(rights("LOCAL_WRITE", "REMOTE_WRITE"), on("ATOMIC_FETCH_AND_ADD", "own", 0, 8)), 1, "region own lacks REMOTE_ATOMIC"},
 		{"bounds", script(ready, on("RDMA_READ", theMR, bufSize-4, 8)), 1, "outside of region buf"},
-		{"key", script(ready, post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}})), 1, "no region has rkey 0x"},
+		{"key", script(ready, post(WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}})), 1, "no region or bound window has rkey 0x"},
 		{"queue pair", script(both(objects), toInit("client"), move("server", theQP, "INIT", readOnly), both(tell), both(toRTR), both(toRTS), on("RDMA_WRITE", theMR, 0, 8)), 1, "ACCESS_FLAGS lack REMOTE_WRITE"},
 		{"reads", script(both(objects), both(toInit), both(tell), toRTR("client"), move("server", theQP, "RTR", rtrRC.changed(values{"MAX_DEST_RD_ATOMIC": 0})), both(toRTS), on("RDMA_READ", theMR, 0, 8)), 1, "MAX_DEST_RD_ATOMIC is 0"},
 		{"duplicate", script(ready, recv("server", 1, 0, 64), send(1, 8), one(&Action{Do: "duplicate", Packet: 1})), 2, "before 0x000101: a duplicate"},

@@ -84,7 +84,7 @@ export const rules: Record<string, string> = {
   "the device took the lower 24 bits: {1}": "设备只取了低 24 位：{1}",
 
   // Checks that a packet fails
-  "no region has rkey {1}": "没有 rkey 为 {1} 的内存区域",
+  "no region or bound window has rkey {1}": "没有 rkey 为 {1} 的内存区域或已绑定的窗口",
   "outside of region {1}": "超出内存区域 {1}",
   "region {1} lacks REMOTE_WRITE": "内存区域 {1} 没有 REMOTE_WRITE",
   "MAX_DEST_RD_ATOMIC is 0": "MAX_DEST_RD_ATOMIC 是 0",
