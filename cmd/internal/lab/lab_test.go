@@ -107,6 +107,11 @@ func TestExplainTerms(t *testing.T) {
 		"msn":                       {"MSN", "that has an AETH", ""},
 		"protection domain":         {"PD, protection domain (ibv_pd)", "share to be used together", ""},
 		"IBV_SEND_SIGNALED":         {"IBV_SEND_SIGNALED", "completion when it succeeds", "ENOMEM"},
+		"go-back-N":                 {"Go-back-N", "all behind it again", "IBV_EVENT"},
+		"explain ECN":               {"ECN and CNP", "marks a packet", "IBV_EVENT"},
+		"CNP":                       {"ECN and CNP", "the sender slows down", "IBV_EVENT"},
+		"selective repeat":          {"Selective repeat", "behind the gap", "IBV_EVENT"},
+		"syndrome":                  {"Syndrome", "AETH", "IBV_EVENT"},
 		"ibv_wc":                    {"WC, work completion (ibv_wc)", "the report that a work request is done", ""},
 	} {
 		r, err := Explain([]string{query})

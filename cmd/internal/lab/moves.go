@@ -66,6 +66,9 @@ func (t *MoveTable) Fprint(w io.Writer) error {
 	p.row(moveWidths, "any→ERR", "-", "-")
 	p.line("")
 	p.para("", "\"any\" is each of the seven states, but a queue pair in RESET cannot go to ERR.")
+	if t.Type == qpstate.RC.Name() {
+		p.para("", "SQE→RTS: "+onlyUnreliable+".")
+	}
 	_, err := io.WriteString(w, p.String())
 	return err
 }
@@ -112,6 +115,7 @@ type StateReport struct {
 	State    string `json:"state"`
 	Receives string `json:"receives"`
 	Sends    string `json:"sends"`
+	Note     string `json:"note,omitempty"`
 	MoveTable
 }
 
@@ -127,8 +131,15 @@ func State(typ, name string) (*StateReport, error) {
 	}
 	table.Moves = slices.DeleteFunc(table.Moves, func(move MoveRow) bool { return move.From != s.Name() })
 	row := stateTable()[s.Name()]
-	return &StateReport{s.Name(), row.Receives, row.Sends, *table}, nil
+	r := &StateReport{State: s.Name(), Receives: row.Receives, Sends: row.Sends, MoveTable: *table}
+	if s == qpstate.SQE && r.Type == qpstate.RC.Name() {
+		r.Note = "SQE→RTS: " + onlyUnreliable
+	}
+	return r, nil
 }
+
+// onlyUnreliable is what the table does not say of RC and SQE.
+const onlyUnreliable = "the table permits it; a device moves only UC and UD queue pairs to SQE"
 
 // Fprint prints the state, and a row for each move.
 func (r *StateReport) Fprint(w io.Writer) error {
@@ -137,6 +148,9 @@ func (r *StateReport) Fprint(w io.Writer) error {
 	p.line("")
 	p.para("receives  ", r.Receives)
 	p.para("sends     ", r.Sends)
+	if r.Note != "" {
+		p.para("note      ", r.Note)
+	}
 	p.line("")
 	p.row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
 	for _, move := range r.Moves {
