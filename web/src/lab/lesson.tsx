@@ -70,6 +70,8 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
 function Stuck({ state }: { state: State }) {
   const failed = state.moment.snapshot.hosts.flatMap((host) => host.objects.filter((o) => o.qp?.state === 'ERR' && o.qp.program_state !== 'ERR').map((o) => `${find(`ui.host.${host.name}`)} ${o.name}`));
   if (failed.length === 0) return null;
+  const overrun = state.moment.snapshot.hosts.filter((host) => host.objects.some((o) => o.cq?.overrun));
+  if (overrun.length > 0) return <Note name="stuck">{t('ui.lesson.overrun', { names: listed(overrun.map((host) => find(`ui.host.${host.name}`))) })}</Note>;
   return <Note name="stuck">{t('ui.lesson.stuck', { names: listed(failed) })} {connects(state) && t('ui.lesson.stuck.connect')}</Note>;
 }
 
