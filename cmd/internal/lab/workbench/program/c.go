@@ -66,6 +66,7 @@ func (c cWriter) object(l *lines, h *Host, a *action.Action, r *Result) {
 		l.check(fmt.Sprintf("%s_bytes = buffer(%d);", v, max(a.Length, 1)))
 		l.add(fmt.Sprintf("%s = ibv_reg_mr(%s, %s_bytes, %d, %s);", v, c.v(h, a.PD), v, a.Length, cFlags("IBV_ACCESS_", a.Access)))
 	case "create_cq":
+		l.show = append(l.show, fmt.Sprintf("%s_channel = ibv_create_comp_channel(%s.context);", v, h.Name))
 		l.check(fmt.Sprintf("%s_channel = channel(%s.context);", v, h.Name))
 		l.add(fmt.Sprintf("%s = ibv_create_cq(%s.context, %d, NULL, %s_channel, 0);", v, h.Name, a.Depth, v))
 	case "create_srq":
