@@ -100,16 +100,47 @@ func (p place) hasFailed() bool { return p.failed }
 // reset empties the queue. The completions that the CQ still holds are of requests from before.
 func (q *qp) reset() { q.places, q.old = nil, q.completed() }
 
-// Held returns the sends of a queue pair that are done, and whose places the program has not freed by a poll
-// yet, the oldest first. QPView.Sends has those that are not done.
-func (w *World) Held(h Host, of *verbs.QP) (held []verbs.SendWR) {
+// Held is a send that is done, and whose place the program has not freed by a poll yet.
+type Held struct {
+	WR     verbs.SendWR
+	Status verbs.WCStatus // what a poll will find, or WCSuccess if a poll finds nothing
+}
+
+// Held returns the held sends of a queue pair, the oldest first. QPView.Sends has those that are not done.
+func (w *World) Held(h Host, of *verbs.QP) (held []Held) {
 	for _, q := range w.devices[h].qps {
 		if q.QPN() != of.QPN() {
 			continue
 		}
-		for _, p := range q.places[:max(len(q.places)-len(q.Inspect().Sends), 0)] {
-			held = append(held, p.wr)
+		places := q.places[:max(len(q.places)-len(q.Inspect().Sends), 0)]
+		for _, p := range places {
+			held = append(held, Held{WR: p.wr})
 		}
+		q.mark(held, places)
 	}
 	return held
+}
+
+// mark gives the held sends that have failed their statuses. Those from before a move from SQE to RTS are known; the
+// others are the newest, because a queue pair flushes what is posted after a failure.
+func (q *qp) mark(held []Held, places []place) {
+	var statuses []verbs.WCStatus
+	old := q.old
+	for _, wc := range q.sendCQ.Inspect().Completions {
+		switch {
+		case !q.sent(&wc):
+		case old > 0:
+			old--
+		case wc.Status != verbs.WCSuccess:
+			statuses = append(statuses, wc.Status)
+		}
+	}
+	for i := range places {
+		if places[i].failed && len(statuses) > 0 {
+			held[i].Status, statuses = statuses[0], statuses[1:]
+		}
+	}
+	for i := range min(len(statuses), len(held)) {
+		held[len(held)-1-i].Status = statuses[len(statuses)-1-i]
+	}
 }

@@ -315,6 +315,7 @@ export interface SendView {
   sent: number;
   acked: number;
   done?: boolean;
+  status?: string;
 }
 
 export interface RecvView {

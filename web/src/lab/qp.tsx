@@ -56,10 +56,10 @@ function Queue({ title, empty, places, children }: { title: string; empty: strin
 function Send({ send, quiet }: { send: SendView; quiet: boolean }) {
   const part = (n: number) => `${(100 * n) / Math.max(1, send.packets)}%`;
   return (
-    <li class={send.done ? 'wr done' : 'wr'}>
+    <li class={`wr${send.done ? ' done' : ''}${send.status ? ' bad' : ''}`}>
       <span class="wr-id">{String(send.id)}</span>
       <span class="wr-op">{send.opcode}</span>
-      <span class="wr-size">{[send.flags.includes('FENCE') && 'FENCE', quiet && send.flags.includes('SIGNALED') && 'SIGNALED', send.done ? t('ui.wr.done') : t('ui.bytes', { n: send.length })].filter(Boolean).join(' · ')}</span>
+      <span class="wr-size">{[send.flags.includes('FENCE') && 'FENCE', quiet && send.flags.includes('SIGNALED') && 'SIGNALED', send.status ?? (send.done ? t('ui.wr.done') : t('ui.bytes', { n: send.length }))].filter(Boolean).join(' · ')}</span>
       <span class="progress" hidden={send.done} role="img" aria-label={t('ui.wr.progress', { sent: send.sent, acked: send.acked, n: send.packets })}>
         <i class="sent" style={{ width: part(send.sent) }} />
         <i class="acked" style={{ width: part(send.acked) }} />

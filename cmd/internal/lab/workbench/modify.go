@@ -5,8 +5,10 @@ package workbench
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -35,7 +37,7 @@ const (
 	FromPeer    = "peer"    // the peer told it
 	FromZero    = "zero"    // the mask has the bit, but nobody set the field: the 0 that memset left
 	FromState   = "state"   // the device set it, with the state
-	FromCounted = "counted" // it was set, and the device has counted on from there: a PSN
+	FromCounted = "counted" // it was set, and the device has counted on from there, or gone back: a PSN
 	FromDevice  = "device"  // the device set it by itself: the state after an error
 )
 
@@ -59,6 +61,7 @@ func (h *host) modifyQP(a *Action) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.dummies(o, a)
 	m := &modification{h: h, o: o, peer: a.Peer, from: map[qpstate.Mask]string{}}
 	for _, bit := range action.AllBits.Bits() {
 		switch raw, given := a.Attr[bit.Name()]; {
@@ -94,6 +97,31 @@ func (h *host) modifyQP(a *Action) (*Result, error) {
 		}
 	}
 	return &Result{Note: m.truncated(mask)}, nil
+}
+
+// dummies gives values to the attributes that no end has told, if the move does not take them: then the device refuses
+// their bits, whatever the values are.
+func (h *host) dummies(o *object, a *Action) {
+	var to string
+	if !slices.Contains(a.Mask, qpstate.MaskState.Name()) || json.Unmarshal(a.Attr[qpstate.MaskState.Name()], &to) != nil {
+		return
+	}
+	_, untold := h.toldOf(a.Peer)
+	move, _ := qpstate.Lookup(o.qp.Type(), h.s.stateOf(h, o), stateNames[to])
+	for _, bit := range (action.AllBits &^ (move.Required | move.Optional)).Bits() {
+		name, value := bit.Name(), "0"
+		switch bit {
+		case qpstate.MaskAV:
+			value = `{"gid": "10.0.0.2"}`
+		case qpstate.MaskPathMTU:
+			value = "1024"
+		}
+		word := string(a.Attr[name])
+		if word == `"peer"` && untold != nil || word == `"own"` && o.psn == nil {
+			a.Attr = maps.Clone(a.Attr)
+			a.Attr[name] = json.RawMessage(value)
+		}
+	}
 }
 
 // maxPSN is the largest PSN, and the largest number of a queue pair.

@@ -1,6 +1,9 @@
 package workbench
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestPlaces shows when the place of a send becomes free: by a poll of its completion or of a later one, and at RESET.
 func TestPlaces(t *testing.T) {
@@ -54,6 +57,36 @@ func TestPlaces(t *testing.T) {
 	do(2, 2, post(signaled(16)), run, both(renewed), both(toRTR), both(toRTS), post(signaled(17), signaled(18)), run)
 	do(2, 2, one(&Action{Do: "poll_cq", Host: "client", Name: theCQ, Max: 1})) // of request 16, from before RESET
 	do(0, 0, poll("client"))
+}
+
+// TestFailedPlaces shows that a request which has failed does not look done before the poll.
+func TestFailedPlaces(t *testing.T) {
+	bad := WR{ID: 2, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, RKeyAdd: wrongKey}}
+	broken := WR{ID: 1, Opcode: "SEND", SGL: sge(bufSize-16, 64), AH: theAH, RemoteQP: "ud"}
+	datagram := func(id Num) []Action { return datagramTo("client", id, sge(0, 16)) }
+	ud, _ := findLesson("sqe")
+	for name, test := range map[string]struct {
+		actions []Action
+		qp      string
+		want    []string
+	}{
+		"RC":          {script(connect(eitherQuiet, nil, nil), post(writes(1, 1)...), run, post(bad, writes(3, 1)[0]), run), theQP, []string{"", "REM_ACCESS_ERR", "WR_FLUSH_ERR"}},
+		"SQE":         {script(ud.Start, postTo("ud", broken), datagram(2)), "ud", []string{"LOC_PROT_ERR", "WR_FLUSH_ERR"}},
+		"back in RTS": {script(ud.Start, postTo("ud", broken), move("client", "ud", "RTS", nil), datagram(3), run), "ud", []string{"LOC_PROT_ERR", ""}},
+	} {
+		s := played(t, Setup{}, test.actions)
+		o, err := s.hosts[client].find("QP", test.qp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range s.hosts[client].qpView(o).Sends {
+			got = append(got, w.Status)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the requests have the statuses %q, want %q", name, got, test.want)
+		}
+	}
 }
 
 // TestPlacesAfterSQE polls failures after the queue pair is back in RTS: they free no place of a later request.

@@ -179,6 +179,9 @@ func (h *host) postSend(a *Action) (*Result, error) {
 		}
 	}
 	r := posted(len(wrs), o.qp.PostSend(wrs))
+	if r.Refused != nil && r.Refused.Errno == "ENOMEM" && !h.completes(o) {
+		r.Refused.Hint = "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least one request per length of the queue"
+	}
 	for i := range tried(r, wrs) {
 		h.posted(o, &wrs[i], refusedAt(r, i))
 	}
@@ -192,6 +195,16 @@ func (h *host) postSend(a *Action) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// completes reports whether a request in a send queue has a completion, or will have one if it succeeds.
+func (h *host) completes(o *object) bool {
+	in, _ := h.s.world.InspectQP(h.side, o.qp)
+	return o.sigAll ||
+		slices.ContainsFunc(in.Sends, func(w simulated.SendView) bool { return w.WR.Flags&verbs.SendSignaled != 0 }) ||
+		slices.ContainsFunc(h.s.world.Held(h.side, o.qp), func(w simulated.Held) bool {
+			return w.WR.Flags&verbs.SendSignaled != 0 || w.Status != verbs.WCSuccess
+		})
 }
 
 // posted is the Result of a post of n requests.

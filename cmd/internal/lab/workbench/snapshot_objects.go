@@ -112,7 +112,7 @@ type AttrView struct {
 	Field   string `json:"field"` // of struct ibv_qp_attr
 	Text    string `json:"text"`
 	Source  Source `json:"source"`
-	Changed bool   `json:"changed"` // by the last action
+	Changed bool   `json:"changed"` // by the last action, which may have set it to the same value
 }
 
 // PSNView is the packet numbers of a queue pair, 24 bits each. The packets from Una to Next are in
@@ -147,7 +147,8 @@ type SendView struct {
 	Packets int64     `json:"packets"`   // Packets, Sent and Acked are valid if started
 	Sent    int64     `json:"sent"`
 	Acked   int64     `json:"acked"`
-	Done    bool      `json:"done,omitempty"` // its place is not free: no completion of it or of a later request was polled
+	Done    bool      `json:"done,omitempty"`   // its place is not free: no completion of it or of a later request was polled
+	Status  string    `json:"status,omitempty"` // if it is done and has failed: the status that a poll will find
 }
 
 // RecvView is a posted receive.
@@ -214,9 +215,12 @@ func (h *host) qpView(o *object) *QPView {
 	if in.Taken != nil {
 		v.Taken = &h.recvs([]simulated.RecvView{*in.Taken})[0]
 	}
-	for _, wr := range h.s.world.Held(h.side, o.qp) {
-		done := h.send(&simulated.SendView{WR: wr, Length: bytesOf(wr.SGL)}, &in)
+	for _, held := range h.s.world.Held(h.side, o.qp) {
+		done := h.send(&simulated.SendView{WR: held.WR, Length: bytesOf(held.WR.SGL)}, &in)
 		done.Done = true
+		if held.Status != verbs.WCSuccess {
+			done.Status = statusName(held.Status)
+		}
 		v.Sends = append(v.Sends, done)
 	}
 	for i := range in.Sends {
@@ -225,17 +229,19 @@ func (h *host) qpView(o *object) *QPView {
 	for _, bit := range applies[o.qp.Type()] {
 		was, set := o.sources[bit]
 		source, text := was.Source, in.Attr.Value(bit)
+		back := bit == qpstate.MaskSQPSN && in.Next < in.Max
 		switch {
 		case bit == qpstate.MaskState && in.Attr.State != o.program:
 			source = Source{FromDevice, -1}
-		case set && was.text != text:
+		case set && (was.text != text || back):
 			source = Source{FromCounted, -1}
 		case !set && text != resetAttr.Value(bit):
 			source = Source{FromState, -1}
 		case !set:
 			source = Source{FromReset, -1}
 		}
-		v.Attrs = append(v.Attrs, AttrView{bit.Name(), action.Fields[bit], text, source, o.before != nil && o.before.Value(bit) != text})
+		v.Attrs = append(v.Attrs, AttrView{bit.Name(), action.Fields[bit], text, source,
+			set && was.Action == len(h.s.actions)-1 || o.before != nil && o.before.Value(bit) != text})
 	}
 	return v
 }

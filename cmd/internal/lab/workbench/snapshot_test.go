@@ -58,6 +58,51 @@ func TestSourceOfCountedPSNs(t *testing.T) {
 	compare("after the SEND", FromCounted, FromPeer, FromTold, FromCounted)
 }
 
+// TestSourceOfPSNTurnedBack shows that the SQ_PSN which an RNR NAK has turned back is not what this end told its peer,
+// although the number is the same.
+func TestSourceOfPSNTurnedBack(t *testing.T) {
+	s := played(t, Setup{}, script(connected(nil, nil), send(1, 8), step, step))
+	for _, o := range s.Snapshot(0).Hosts[client].Objects {
+		if o.QP == nil {
+			continue
+		}
+		i := slices.IndexFunc(o.QP.Attrs, func(a AttrView) bool { return a.Bit == "SQ_PSN" })
+		if a := o.QP.Attrs[i]; o.QP.PSN.Next != *o.QP.ToldPSN || a.Source.From != FromCounted {
+			t.Errorf("after an RNR NAK SQ_PSN is %s, from %q", a.Text, a.Source.From)
+		}
+	}
+}
+
+// TestChangedByMask shows that a move lists each attribute of its mask, even one that has the value of RESET.
+func TestChangedByMask(t *testing.T) {
+	s := played(t, Setup{}, script(objects("client"), toInit("client")))
+	for _, o := range s.Snapshot(0).Hosts[client].Objects {
+		if o.QP == nil {
+			continue
+		}
+		var got []string
+		for _, a := range o.QP.Attrs {
+			if a.Changed {
+				got = append(got, a.Bit)
+			}
+		}
+		if want := []string{"STATE", "ACCESS_FLAGS", "PKEY_INDEX", "PORT"}; !slices.Equal(got, want) {
+			t.Errorf("the move has changed %v, want %v", got, want)
+		}
+	}
+}
+
+// TestForbiddenWithoutPeer moves a queue pair with the bits of what the peer has not told: the device refuses them.
+func TestForbiddenWithoutPeer(t *testing.T) {
+	for bit, value := range map[string]string{"DEST_QPN": "peer", "AV": "peer", "PATH_MTU": "peer", "RQ_PSN": "peer", "SQ_PSN": "own"} {
+		s := played(t, Setup{}, script(objects("client"), move("client", theQP, "INIT", initRC.changed(values{bit: value}))))
+		r := s.results[len(s.results)-1].Refused
+		if r == nil || r.Transition == nil || !slices.Equal(r.Transition.Illegal, []string{bit}) {
+			t.Errorf("%s: %+v", bit, r)
+		}
+	}
+}
+
 // TestTablesOfMoves compares the moves of the tables with those of qpstate. An RC queue pair is never in SQE.
 func TestTablesOfMoves(t *testing.T) {
 	tables := AllTables()

@@ -162,6 +162,7 @@ func TestQuotedTexts(t *testing.T) {
 	files["a wide PSN"] = File{Actions: script(toldRC(), wide)}
 	files["waits"] = File{Actions: waits()}
 	files["a peer without a receive"] = File{Actions: script(connected(nil, nil), send(1, 8), run)}
+	files["a full queue that a poll empties"] = File{Actions: script(connect(eitherQuiet, nil, nil), post(signalLast(writes(1, fewSends))...), post(writes(5, 1)...))}
 	files["a silent peer"] = File{Actions: script(connected(nil, values{"TIMEOUT": 31}), send(1, 8), drop(1), run)}
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
