@@ -61,6 +61,7 @@ type end struct {
 	attr         verbs.QPAttr
 	saw          []any
 	general      *diagnosis.Entry // of the last failure
+	events       chan verbs.EventType
 }
 
 // stop ends a run: as a panic, so that the code of a mistake has no error handling in it.
@@ -176,6 +177,17 @@ func (b *bench) end(name string, dev *verbs.Device, index *int) *end {
 	qp, err := e.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: e.sends, RecvCQ: e.recvs,
 		Cap: verbs.QPCap{MaxSendWR: queueDepth, MaxRecvWR: queueDepth, MaxSendSGE: 1, MaxRecvSGE: 1}})
 	e.qp = keep(b, qp, err)
+	e.events = make(chan verbs.EventType, queueDepth)
+	cancel := dev.Subscribe(func(event verbs.AsyncEvent) {
+		if event.QPN != qp.QPN() {
+			return
+		}
+		select {
+		case e.events <- event.Type:
+		default: // more than any mistake causes
+		}
+	})
+	b.made = append(b.made, closer(func() error { cancel(); return nil }))
 	return e
 }
 
@@ -198,6 +210,31 @@ func (e *end) state(promised verbs.QPState) verbs.QPState {
 			return attr.State
 		}
 		if e.b.ctx.Err() != nil {
+			must(ctxwatch.Err(e.b.ctx))
+		}
+	}
+}
+
+// reportedEvents returns the asynchronous events of the queue pair. An event may come a moment after the completion, so
+// reportedEvents waits for as many as were promised.
+func (e *end) reportedEvents(promised int) (list []verbs.EventType) {
+	late := time.After(e.b.patience)
+	for {
+		select {
+		case event := <-e.events:
+			list = append(list, event)
+			continue
+		default:
+		}
+		if len(list) >= promised {
+			return list
+		}
+		select {
+		case event := <-e.events:
+			list = append(list, event)
+		case <-late:
+			return list
+		case <-e.b.ctx.Done():
 			must(ctxwatch.Err(e.b.ctx))
 		}
 	}

@@ -16,7 +16,7 @@ const wrongKey = 0x100
 // a receive posted.
 var refused = expect{
 	Client: outcome(qpstate.Error, verbs.WCRemAccessErr),
-	Server: outcome(qpstate.Error, verbs.WCWRFlushErr),
+	Server: outcome(qpstate.Error, verbs.WCWRFlushErr).with(verbs.EventQPAccessErr),
 }
 
 var memory = []Mistake{
@@ -25,8 +25,8 @@ var memory = []Mistake{
 		Title:    "a WRITE with a wrong rkey",
 		Setting:  "The server has a region with every right, and a receive posted. The client WRITEs 64 bytes to the region's address. The rkey is not the region's.",
 		Question: "The address is right and the memory is writable. What happens to the WRITE? And what happens to the server's receive, which the WRITE does not use?",
-		Why:      "The server's device looks up the rkey and finds no region. It answers with a NAK: remote access error. The NAK ends the connection: both queue pairs go to ERR, and each receive that is posted completes with WR_FLUSH_ERR. The server's program has made no mistake and loses its connection all the same.",
-		Remedy:   "Print the server's region (address, length, rkey) at both ends and compare. At the server look for the first status that is not WR_FLUSH_ERR; if there is none, the fault lies at the client.",
+		Why:      "The server's device looks up the rkey and finds no region. It answers with a NAK: remote access error, and reports IBV_EVENT_QP_ACCESS_ERR to its own program. The NAK ends the connection: both queue pairs go to ERR, and each receive that is posted completes with WR_FLUSH_ERR. The server's program has made no mistake and loses its connection all the same.",
+		Remedy:   "Print the server's region (address, length, rkey) at both ends and compare. At the server read the asynchronous event: IBV_EVENT_QP_ACCESS_ERR says that a request of the peer had no right to the memory. The completions there are all WR_FLUSH_ERR and do not say it.",
 		Expect:   refused,
 		run: func(b *bench) {
 			b.connect(0)
@@ -126,7 +126,7 @@ var memory = []Mistake{
 		Why:      "A posted request holds an address and an lkey, not the region. When the message comes, the server's device looks up the lkey and finds nothing. The receive fails at the server, the client gets REM_OP_ERR, and the connection is dead.",
 		Remedy:   "Keep each region until every request that names it has completed. To stop early, move the queue pair to ERR, poll all flushed completions, and then deregister.",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr),
-			Server: outcome(qpstate.Error, verbs.WCLocProtErr)},
+			Server: outcome(qpstate.Error, verbs.WCLocProtErr).with(verbs.EventQPReqErr)},
 		Also: []variant{{
 			expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr), Server: outcome(qpstate.Error, verbs.WCLocQPOpErr)},
 			"rdma_rxe completes each receive that it cannot fill with LOC_QP_OP_ERR. The specification has LOC_PROT_ERR for this one.",

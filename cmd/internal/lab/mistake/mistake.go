@@ -42,12 +42,19 @@ type expect struct{ Client, Server reported }
 // reported is what one end reports: its completions and the errnos of its calls, in order,
 // and the state of its queue pair at the end.
 type reported struct {
-	Saw   []any // verbs.WCStatus or syscall.Errno
-	State verbs.QPState
+	Saw    []any // verbs.WCStatus or syscall.Errno
+	State  verbs.QPState
+	Events []verbs.EventType // asynchronous events of the queue pair, on a soft device
 }
 
 // outcome returns what one end reports.
-func outcome(state verbs.QPState, saw ...any) reported { return reported{saw, state} }
+func outcome(state verbs.QPState, saw ...any) reported { return reported{Saw: saw, State: state} }
+
+// with adds asynchronous events.
+func (r reported) with(events ...verbs.EventType) reported {
+	r.Events = events
+	return r
+}
 
 // group is the mistakes of one subject.
 type group struct {

@@ -85,9 +85,9 @@ var paths = []Mistake{
 		Setting:  "The client's PATH_MTU is 1024, the server's is 512. The server has two receives of 1024 bytes posted. The client sends 64 bytes, and then 1024 bytes.",
 		Question: "Both messages fit the receives. Which one arrives?",
 		Why:      "A message of 64 bytes is one packet for both. The client sends 1024 bytes as one packet too. The server allows 512 bytes per packet and rejects the longer packet as an invalid request. Each end cuts messages by its own PATH_MTU, and nothing compares the two.",
-		Remedy:   "Exchange the active MTU of both ports, and use the smaller one at both ends. Small messages that work and large ones that fail point to the MTU.",
+		Remedy:   "Exchange the active MTU of both ports, and use the smaller one at both ends. Small messages that work and large ones that fail point to the MTU. At the server read the asynchronous event: IBV_EVENT_QP_REQ_ERR says that it has refused a request.",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
-			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCWRFlushErr)},
+			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCWRFlushErr).with(verbs.EventQPReqErr)},
 		Also: []variant{{
 			expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
 				Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr)},
@@ -135,7 +135,7 @@ var paths = []Mistake{
 		Why:      "The server answers each of the three with a NAK. \"PSN sequence error\" names the packet that is missing, and the client resends it. \"RNR NAK\" says how long to wait, and the client resends the message after that. Both repairs are the device's work, so the program sees success. \"Remote access error\" is final: the request fails, and both queue pairs go to ERR.",
 		Remedy:   "Print the region at both ends and compare (bad-rkey). Leave the first two alone if they are rare. Each costs time that no completion shows, so look at counters or at a capture when a connection is slow.",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess, verbs.WCRemAccessErr),
-			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess)},
+			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess).with(verbs.EventQPAccessErr)},
 		run: func(b *bench) {
 			b.between("switch", func(n int) bool { return n == 2 })
 			b.server.attr.MinRNRTimer = 31 // 491 ms: time for the receive, so that there is one RNR NAK

@@ -34,7 +34,7 @@ var queues = []Mistake{
 		Why:      "A message takes exactly one receive. If it does not fit, the receive fails with LOC_LEN_ERR, the client's send with REM_INV_REQ_ERR, and the next receive is flushed. Nothing is cut off and nothing is spread over two receives. TCP is a stream; this is not.",
 		Remedy:   "Agree on the largest message, and post receives of that size. Send larger data as WRITEs, or in several messages.",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCRemInvReqErr),
-			Server: outcome(qpstate.Error, verbs.WCLocLenErr, verbs.WCWRFlushErr)},
+			Server: outcome(qpstate.Error, verbs.WCLocLenErr, verbs.WCWRFlushErr).with(verbs.EventQPReqErr)},
 		Also: []variant{{
 			expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr),
 				Server: outcome(qpstate.Error, verbs.WCLocQPOpErr, verbs.WCWRFlushErr)},
@@ -78,7 +78,7 @@ var queues = []Mistake{
 		Why:      "A server must remember each READ and atomic that it is answering. MAX_DEST_RD_ATOMIC is the number that it can serve at a time; 0 means that it serves none. The server's device refuses the READ as an invalid request. WRITEs and SENDs need no such place.",
 		Remedy:   "Set MAX_DEST_RD_ATOMIC to at least 1 at the end that is read, and MAX_QP_RD_ATOMIC at the end that reads. Both are limited by ibv_query_device.",
 		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
-			Server: outcome(qpstate.Error)},
+			Server: outcome(qpstate.Error).with(verbs.EventQPReqErr)},
 		run: func(b *bench) {
 			b.server.attr.MaxDestRdAtomic = 0
 			b.connect(qpstate.MaskMaxRdAtomic | qpstate.MaskMaxDestRdAtomic)

@@ -43,6 +43,7 @@ type seen struct {
 	Saw      []string `json:"saw"`
 	State    string   `json:"state"`
 	Promised []string `json:"promised"`
+	Events   []string `json:"events,omitempty"` // asynchronous
 }
 
 // judge compares what both ends saw with the promise.
@@ -59,6 +60,16 @@ func (b *bench) judge() {
 		state := x.end.state(x.promise.State)
 		b.step(x.end.name, "ibv_query_qp", state.String())
 		*x.seen = seen{Saw: words(x.end.saw), State: state.String(), Promised: words(x.promise.Saw)}
+		if !b.client.dev.Info().InProcess {
+			x.promise.Events = nil // other devices may report other events
+		}
+		events := x.end.reportedEvents(len(x.promise.Events))
+		for _, event := range events {
+			x.seen.Events = append(x.seen.Events, event.String())
+		}
+		if b.client.dev.Info().InProcess && !slices.Equal(events, x.promise.Events) {
+			broken = append(broken, fmt.Sprintf("the %s got the asynchronous events %v; promised were %v", x.end.name, events, x.promise.Events))
+		}
 		if !slices.Equal(x.end.saw, x.promise.Saw) || state != x.promise.State {
 			broken = append(broken, fmt.Sprintf("the %s saw %s and ended in %s; promised were %s and %s",
 				x.end.name, list(x.seen.Saw), state, list(x.seen.Promised), x.promise.State))
@@ -181,8 +192,17 @@ func (p *printer) outcome(r *Report) {
 // seen prints what each end saw and, after in, its state.
 func (p *printer) seen(r *Report, in string) {
 	p.line("Seen")
-	p.text(fmt.Sprintf("  %-8s", "client"), list(r.Client.Saw)+in+r.Client.State)
-	p.text(fmt.Sprintf("  %-8s", "server"), list(r.Server.Saw)+in+r.Server.State)
+	p.text(fmt.Sprintf("  %-8s", "client"), r.Client.reports()+in+r.Client.State)
+	p.text(fmt.Sprintf("  %-8s", "server"), r.Server.reports()+in+r.Server.State)
+}
+
+// reports has the completions, errnos and asynchronous events.
+func (s *seen) reports() string {
+	text := list(s.Saw)
+	if len(s.Events) > 0 {
+		text += "; event " + strings.Join(s.Events, ", ")
+	}
+	return text
 }
 
 func (p *printer) packets(packets []packet) {
