@@ -107,7 +107,10 @@ func (h *host) dummies(o *object, a *Action) {
 		return
 	}
 	_, untold := h.toldOf(a.Peer)
-	move, _ := qpstate.Lookup(o.qp.Type(), h.s.stateOf(h, o), stateNames[to])
+	move, ok := qpstate.Lookup(o.qp.Type(), h.s.stateOf(h, o), stateNames[to])
+	if !ok {
+		return
+	}
 	for _, bit := range (action.AllBits &^ (move.Required | move.Optional)).Bits() {
 		name, value := bit.Name(), "0"
 		switch bit {
