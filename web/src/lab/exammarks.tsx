@@ -21,6 +21,9 @@ export const isDone = (exam: Exam, part: Part) => (part.answers > 0 ? part.id in
 /** Reports whether a part is answered or done rightly. */
 export const isRight = (exam: Exam, part: Part) => (part.answers > 0 ? exam.answers[part.id] === part.right : isDone(exam, part));
 
+/** Reports whether a part has no answer, or a task none of its goals. */
+const isOpen = (exam: Exam, part: Part) => (part.answers > 0 ? !isDone(exam, part) : (exam.met[part.id] ?? []).length === 0);
+
 export function marksOf(exam: Exam, tables: Tables): Marks {
   const count = (parts: Part[]) => parts.filter((part) => isRight(exam, part)).length;
   const subjects = tables.subjects.map((subject) => {
@@ -40,7 +43,8 @@ const day = (iso: string) => new Date(iso).toLocaleDateString(language(), { date
 export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State; onAgain(): void }) {
   const { tables } = state;
   const marks = marksOf(exam, tables);
-  const wrong = tables.exam.filter((part) => !isRight(exam, part));
+  const wrong = tables.exam.filter((part) => !isRight(exam, part) && !isOpen(exam, part));
+  const open = tables.exam.filter((part) => isOpen(exam, part));
   const right = tables.exam.filter((part) => isRight(exam, part));
   const [sure, setSure] = useState(false);
   useEffect(() => {
@@ -70,10 +74,15 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
         <button type="button" data-test="exam.print" onClick={() => print()}>{t('ui.poster.print')}</button>
         <button type="button" data-test="exam.again" onClick={once(() => (sure ? onAgain() : setSure(true)))}>{t(sure ? 'ui.exam.again.sure' : 'ui.exam.again')}</button>
       </div>
-      {wrong.length === 0 ? <p class="good">{t('ui.exam.perfect')}</p> : <h3>{t('ui.exam.wrong')}</h3>}
-      <ol class="wrong-parts">
-        {wrong.map((part) => <li key={part.id} data-test={`exam.wrong.${part.id}`}><Wrong exam={exam} part={part} number={tables.exam.indexOf(part) + 1} /></li>)}
-      </ol>
+      {wrong.length + open.length === 0 && <p class="good">{t('ui.exam.perfect')}</p>}
+      {([['wrong', wrong], ['left', open]] as const).map(([kind, parts]) => parts.length > 0 && (
+        <div class="wrong-parts" key={kind} data-test={`exam.${kind}`}>
+          <h3>{t(`ui.exam.${kind}`)}</h3>
+          <ol class="wrong-parts">
+            {parts.map((part) => <li key={part.id} data-test={`exam.wrong.${part.id}`}><Wrong exam={exam} part={part} number={tables.exam.indexOf(part) + 1} /></li>)}
+          </ol>
+        </div>
+      ))}
       {right.length > 0 && <h3>{t('ui.exam.rightly')}</h3>}
       <ol class="wrong-parts">
         {right.map((part) => (
@@ -131,7 +140,7 @@ export function resultText(exam: Exam, tables: Tables): string {
   tables.exam.forEach((part, i) => {
     const right = isRight(exam, part);
     const text = (key: string) => find(`${part.id}.${key}`);
-    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : 'ui.exam.done.wrong')}${text('title')}`);
+    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : isOpen(exam, part) ? 'ui.exam.done.left' : 'ui.exam.done.wrong')}${text('title')}`);
     const wrong = () => whatWasWrong(exam, part).map((line) => `${line.label ? t(line.label) : ''}${line.text}`);
     if (!right) lines.push(...[text('ask'), ...wrong(), text('why')].map((line) => `     ${line}`));
   });

@@ -9,6 +9,7 @@ import './bench.css';
 import './guide.css';
 import './lab.css';
 import './sheet.css';
+import { closeDialog } from './dialog';
 import { load } from './engine';
 import { blank, kept } from './keep';
 import { listen } from './keys';
@@ -23,6 +24,7 @@ const mostActions = 500; // of a session whose link the address bar follows
 function openFragment() {
   const fragment = decodeURIComponent(location.hash.slice(1));
   const [, kind, name] = /^(lesson|mistake)=([a-z-]+)$/.exec(fragment) ?? [];
+  closeDialog(); // the poster, say, which would hide what is opened
   try {
     if (fragment === 'poster') openPoster();
     else if (kind === 'lesson') open(JSON.stringify({ lesson: name }));

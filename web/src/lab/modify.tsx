@@ -50,12 +50,13 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
 
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => {
-    form.current?.querySelector('.bit.wrong')?.scrollIntoView({ block: 'nearest' });
+    form.current?.querySelector('.bit.wrong, [data-test=problem]')?.scrollIntoView({ block: 'nearest' });
   }, [outcome]);
 
   const from = qp.state;
   const move = (tables.transitions[qp.type] ?? []).find((m) => m.from === from && m.to === to);
   const groups = grouped(bits, move);
+  const left = leftOf(outcome, mask);
   const tick = (bit: string, on: boolean) => setMask((old) => {
     const next = new Set(old);
     if (on) next.add(bit);
@@ -68,7 +69,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
     <Bit
       key={bit.bit} bit={bit} on={mask.has(bit.bit)} onTick={(on) => tick(bit.bit, on)} entry={entries[bit.bit]!}
       onEntry={(entry) => setEntries((old) => ({ ...old, [bit.bit]: entry }))}
-      error={errorOf(bit.bit, outcome.refused)} host={host} peer={peer} toldPSN={qp.told_psn} tables={tables}
+      error={errorOf(bit.bit, left.refused)} host={host} peer={peer} toldPSN={qp.told_psn} tables={tables}
     />
   );
 
@@ -77,7 +78,7 @@ function ModifySheet({ host, name, qp, to, tables }: Props) {
       <SheetHead title={t('ui.labelled', { name, text: `${from} → ${to}` })} call="ibv_modify_qp" host={host.name} />
       {move ? <p class="lead">{t(move.required.length > 0 ? 'ui.modify.lead' : 'ui.modify.lead-none', { n: move.required.length })}</p> : <p class="problem">{t('ui.modify.impossible', { from, to })}</p>}
       {qp.program_state !== from && <p class="note-box">{t('ui.modify.differs', { state: from, program: qp.program_state })}</p>}
-      <OutcomeBox outcome={outcome} marked />
+      <OutcomeBox outcome={left} marked />
       <div class="bit-tools">
         {host.told.length > 1 && (
           <Choice test="f.peer" label={t('ui.modify.peer')} value={peer} onChange={setPeer} options={host.told.map((p) => ({ value: p.qp }))} />
@@ -117,6 +118,16 @@ function grouped(bits: BitRow[], move: MoveRow | undefined) {
   const optional = bits.filter((b) => move?.optional.includes(b.bit));
   const forbidden = bits.filter((b) => !required.includes(b) && !optional.includes(b));
   return { required, optional, forbidden };
+}
+
+// What is left of an outcome, once bits that it names are ticked or cleared.
+function leftOf(outcome: Outcome, mask: Set<string>): Outcome {
+  const { refused } = outcome;
+  const at = refused?.transition;
+  if (!at || at.missing.length + at.illegal.length === 0) return outcome;
+  const missing = at.missing.filter((bit) => !mask.has(bit));
+  const illegal = at.illegal.filter((bit) => mask.has(bit));
+  return missing.length + illegal.length > 0 ? { refused: { ...refused, transition: { ...at, missing, illegal } } } : {};
 }
 
 // What a refusal says about a bit.

@@ -136,7 +136,7 @@ export function perform(action: Action): Snapshot {
     cursor: actions.length,
     moment: { ...live },
     detail: action.host ? 'result' : state.detail, // the clock and the wire leave the reader's tab
-    message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : noteText(snapshot.result?.note ?? ''),
+    message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : next && state.mistake ? '' : noteText(snapshot.result?.note ?? ''), // a mistake polls by itself
   });
   return snapshot;
 }
