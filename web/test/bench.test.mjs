@@ -106,6 +106,13 @@ test('an illegal transition is refused at its bits', async (t) => {
   assert.match(await at(page, 'bit-error.PKEY_INDEX').innerText(), /Missing/);
   assert.match(await at(page, 'bit-error.TIMEOUT').innerText(), /Forbidden/);
   assert.equal(await at(page, 'bit-error.PORT').count(), 0);
+  // A mark goes when its bit is put right, and so does the box with the last of them.
+  await at(page, 'bit.PKEY_INDEX').check();
+  assert.equal(await at(page, 'bit-error.PKEY_INDEX').count(), 0);
+  assert.match(await at(page, 'refusal').innerText(), /lacks 1 bit /);
+  await at(page, 'bit.ACCESS_FLAGS').check();
+  await at(page, 'bit.TIMEOUT').uncheck();
+  assert.equal(await at(page, 'refusal').count(), 0);
   await press(page, 'cancel');
   assert.deepEqual(await page.locator('[data-test=result] .wrong-bits code').allInnerTexts(), ['+ACCESS_FLAGS', '+PKEY_INDEX', '−TIMEOUT']);
   // RTS cannot be reached from RESET at all; the state can be pressed nevertheless.

@@ -57,6 +57,8 @@ test('an examination with three mistakes, and its result', async (t) => {
     assert.match(await at(page, `exam.mark.${subject}`).innerText(), new RegExp(`${4 - lost} of 4`));
   }
   assert.deepEqual(await page.locator('[data-test^="exam.wrong."]').evaluateAll((all) => all.map((e) => e.dataset.test)), ['exam.wrong.exam-psns', 'exam.wrong.exam-closed', 'exam.wrong.exam-full']);
+  assert.match(await at(page, 'exam.left').innerText(), /^Left open/);
+  assert.equal(await at(page, 'exam.left').locator('[data-test^="exam.wrong."]').count(), 2);
   await at(page, 'exam.wrong.exam-psns').locator('summary').click();
   assert.match(await at(page, 'exam.wrong.exam-psns').innerText(), /You chose: 0x101[^]*packets, not messages[^]*The right answer: 0x103[^]*three packets/);
   await at(page, 'exam.wrong.exam-full').locator('summary').click();

@@ -45,12 +45,14 @@ for (const lang of ['en-US', 'zh-CN']) {
     const page = await open(t, { lang });
     const list = await lessons(page);
     assert.equal(list.length, 23);
+    let own = 0; // a solution that the page plays does not count
     for (const [i, lesson] of list.entries()) {
       await t.test(lesson.id, async () => {
         if (i === 0) await press(page, `lesson.${lesson.id}`);
         assert.deepEqual(await goals(page, lesson), all(lesson, false));
         assert.equal(await at(page, 'question').count(), 0);
         if (lang === 'en-US' && (process.env.WHOLE || byMouse.includes(lesson.id))) {
+          own++;
           for (const action of lesson.solution) await perform(page, action);
         } else {
           await press(page, 'lesson.solution');
@@ -59,13 +61,13 @@ for (const lang of ['en-US', 'zh-CN']) {
         assert.deepEqual(await goals(page, lesson), all(lesson, true));
         await answer(page, lesson);
         for (const key of lesson.goals) assert.match(await at(page, `end.step.${key}`).innerText(), /[1-9]/);
-        assert.match(await at(page, 'end.progress').innerText(), new RegExp(`${i + 1} .*${list.length} `));
+        assert.match(await at(page, 'end.progress').innerText(), new RegExp(`${own} .*${list.length} `));
         await written(page, lang);
         if (i + 1 < list.length) await press(page, 'lesson.next');
       });
     }
     assert.equal(await at(page, 'lesson.next').count(), 0);
-    assert.equal(await at(page, 'lessons.end').locator('ul').count(), 0); // no lesson is left
+    assert.equal(await at(page, 'lessons.end').locator('li').count(), list.length - own);
   });
 }
 

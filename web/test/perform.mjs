@@ -7,7 +7,7 @@ import { at } from './harness.mjs';
 export async function perform(page, action) {
   const { host, name } = action;
   const simple = forms[action.do];
-  if (action.do === 'step') return press(page, 'step');
+  if (action.do === 'step') return clock(page, 'step');
   if (action.do === 'run') return run(page, action);
   if (action.packet !== undefined) return packet(page, action);
   if (action.do === 'selective_repeat') return tick(page, `${host}.selective_repeat`, action.on ?? false);
@@ -40,6 +40,12 @@ export async function press(page, name) {
   return '';
 }
 
+/** Presses a button of the clock, and predicts nothing. */
+export async function clock(page, name) {
+  await press(page, name);
+  return (await at(page, 'held').count()) ? press(page, 'held.decline') : '';
+}
+
 /** Ticks the bits that a move requires: by a press on the bench, one by one in a lesson. */
 export async function fill(page) {
   if (await at(page, 'fill').count()) return press(page, 'fill');
@@ -61,7 +67,11 @@ const tick = async (page, name, on) => on !== undefined && at(page, name).setChe
 async function many(page, name, values) {
   if (values === undefined) return;
   // All boxes are read at once, and only those that differ are clicked.
-  const boxes = await page.locator(`[data-test^="${name}."]`).evaluateAll((all) => all.map((box) => [box.dataset.test, box.checked]));
+  const boxes = await page.locator(`input[data-test^="${name}."]`).evaluateAll((all) => all.map((box) => {
+    const folded = box.closest('details');
+    if (folded) folded.open = true;
+    return [box.dataset.test, box.checked];
+  }));
   for (const [test, on] of boxes) {
     const wanted = values.includes(test.slice(name.length + 1));
     if (on !== wanted) await tick(page, test, wanted);
@@ -120,7 +130,7 @@ const forms = {
 };
 
 async function run(page, action) {
-  if (action.ns === undefined) return press(page, 'run');
+  if (action.ns === undefined) return clock(page, 'run');
   await press(page, 'run.more');
   await set(page, 'f.ns', action.ns);
   return submit(page);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, open, reload } from './harness.mjs';
-import { forward, perform, press, submit } from './perform.mjs';
+import { clock, forward, perform, press, submit } from './perform.mjs';
 
 const send = { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 16 }] }] };
 const receive = { do: 'post_recv', host: 'server', name: 'qp', wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 64 }] }] };
@@ -63,6 +63,9 @@ test('nobody must answer, a solution asks nothing, and the question can be turne
   await perform(page, send);
   assert.match(await at(page, 'predict').innerText(), /没有完成项/);
   await press(page, 'run');
+  assert.match(await at(page, 'held').innerText(), /时钟在等你的预测/);
+  assert.equal(await at(page, 'clock').innerText(), '0 ns');
+  await press(page, 'held.decline');
   await at(page, 'predict').waitFor({ state: 'detached' });
   assert.equal(await verdict(page).count(), 0);
   await press(page, 'lesson.solution');

@@ -55,6 +55,7 @@ export function Guide({ state }: { state: State }) {
 function Entries({ list, state, onOpen }: { list: 'lessons' | 'mistakes'; state: State; onOpen(): void }) {
   const lessons = list === 'lessons';
   const done = kept<string[]>(lessons ? 'solved' : 'seen', []);
+  const watched = lessons ? kept<string[]>('watched', []).filter((name) => !done.includes(name)) : [];
   const kind = lessons ? 'lesson' : 'mistake';
   const names = lessons ? state.tables.lessons.map((l) => l.id) : state.tables.mistakes.map((m) => m.name);
   const current = lessons ? state.setup.lesson : state.mistake;
@@ -69,8 +70,8 @@ function Entries({ list, state, onOpen }: { list: 'lessons' | 'mistakes'; state:
         {names.map((name, i) => (
           <li key={name}>
             <button type="button" data-test={`${kind}.${name}`} class={current === name ? 'current' : ''} onClick={() => choose(name)}>
-              <span class="entry-number">{done.includes(name) ? <Icon name="check" /> : i + 1}</span>
-              <span>{find(`${kind}.${name}.title`) || name}{done.includes(name) && <span class="hidden"> ({t(lessons ? 'ui.lesson.solved' : 'ui.mistake.done')})</span>}</span>
+              <span class={watched.includes(name) ? 'entry-number watched' : 'entry-number'}>{done.includes(name) ? <Icon name="check" /> : i + 1}</span>
+              <span>{find(`${kind}.${name}.title`) || name}{done.includes(name) && <span class="hidden"> ({t(lessons ? 'ui.lesson.solved' : 'ui.mistake.done')})</span>}{watched.includes(name) && <span class="hidden"> ({t('ui.end.watched')})</span>}</span>
             </button>
           </li>
         ))}

@@ -3,13 +3,13 @@ import { t, type Key } from '../texts';
 import { openDialog, SheetHead } from './dialog';
 import { selectNext } from './packet';
 import { attempt } from './playback';
-import { change, forward, get, goTo, perform, play, redo, undo } from './store';
+import { advance, change, forward, get, goTo, perform, play, redo, undo } from './store';
 
 interface Command {
   keys: string[]; // as KeyboardEvent.key; "Ctrl+z" with the modifier
   shown: string;
   text: Key;
-  run(): void;
+  run(): unknown;
 }
 
 const fate = (verb: string) => () => {
@@ -24,8 +24,8 @@ const commands: Command[] = [
   { keys: ['ArrowLeft'], shown: '←', text: 'ui.back', run: () => goTo(get().cursor - 1) },
   { keys: ['Home'], shown: 'Home', text: 'ui.key.start', run: () => goTo(0) },
   { keys: ['End'], shown: 'End', text: 'ui.past.now', run: () => goTo(get().actions.length) },
-  { keys: ['s'], shown: 's', text: 'ui.step', run: () => perform({ do: 'step' }) },
-  { keys: ['r'], shown: 'r', text: 'ui.run', run: () => perform({ do: 'run' }) },
+  { keys: ['s'], shown: 's', text: 'ui.step', run: () => advance({ do: 'step' }) },
+  { keys: ['r'], shown: 'r', text: 'ui.run', run: () => advance({ do: 'run' }) },
   { keys: ['Ctrl+z', 'u'], shown: 'Ctrl+Z', text: 'ui.undo', run: undo },
   { keys: ['Ctrl+y', 'Ctrl+Z'], shown: 'Ctrl+Y', text: 'ui.redo', run: redo },
   { keys: ['['], shown: '[', text: 'ui.key.previous', run: () => selectNext(-1) },

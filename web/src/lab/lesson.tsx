@@ -52,14 +52,14 @@ export function Lesson({ state, id, onList }: { state: State; id: string; onList
       {state.solution && state.future.length > 0 && state.cursor === state.actions.length && <Note name="ready">{t('ui.lesson.play', { n: state.future.length })}</Note>}
       {ended && (
         <div class="lesson-end" ref={end}>
-          {text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} onRight={() => setAnswered(true)} />}
+          {text('question') && <Question id={id} answers={lesson.answers} right={lesson.right} played={state.solution} onRight={() => setAnswered(true)} />}
           {answered && <LessonEnd state={state} id={id} goals={reached.current} />}
           {next && (
             <button type="button" class={answered ? 'primary next' : 'next'} data-test="lesson.next" onClick={once(() => attempt(() => open(JSON.stringify({ lesson: next.id }))))}>
               {t('ui.lesson.next', { title: find(`lesson.${next.id}.title`) || next.id })}
             </button>
           )}
-          {(next ? answered && state.tables.lessons.every((l) => solved.includes(l.id)) : solved.includes(id)) && <CourseEnd state={state} onList={onList} />}
+          {(next ? answered && state.tables.lessons.every((l) => solved.includes(l.id)) : answered || solved.includes(id)) && <CourseEnd state={state} onList={onList} />}
         </div>
       )}
     </article>
@@ -82,13 +82,14 @@ function Note({ name, children }: { name: string; children: ComponentChildren })
   return <p class="note-box" role="status" data-test={name} ref={box}>{children}</p>;
 }
 
-function Question({ id, answers, right, onRight }: { id: string; answers: number; right: number; onRight(): void }) {
+function Question({ id, answers, right, played, onRight }: { id: string; answers: number; right: number; played: boolean; onRight(): void }) {
   const [chosen, setChosen] = useState(0);
   const [checked, setChecked] = useState(false);
   const good = chosen === right;
   useEffect(() => {
     if (!checked || !good) return;
-    keep('solved', [...new Set([...kept<string[]>('solved', []), id])]);
+    const list = played ? 'watched' : 'solved'; // what the page's solution did is not the learner's
+    keep(list, [...new Set([...kept<string[]>(list, []), id])]);
     onRight();
   }, [checked, good]);
   return (

@@ -17,7 +17,7 @@ export function LessonEnd({ state, id, goals }: { state: State; id: string; goal
   const counts = predictions();
   return (
     <section class="end-page" data-test="lesson.end" aria-labelledby="end-title">
-      <h3 id="end-title">{t('ui.end.did')}</h3>
+      <h3 id="end-title">{t(state.solution ? 'ui.end.solution-did' : 'ui.end.did')}</h3>
       <ol class="did">
         {goals.map((goal) => (
           <li key={goal.key}>
@@ -33,15 +33,16 @@ export function LessonEnd({ state, id, goals }: { state: State; id: string; goal
   );
 }
 
-// One part per lesson; those that are solved are filled.
+// One part per lesson; those that are solved are filled, and those whose solution was played in half.
 function Progress({ state, current }: { state: State; current: string }) {
   const done = solved();
+  const watched = kept<string[]>('watched', []);
   const { lessons } = state.tables;
   return (
     <div class="course">
       <p class="small" data-test="end.progress">{t('ui.end.progress', { n: lessons.filter((l) => done.includes(l.id)).length, all: lessons.length })}</p>
       <div class="course-parts" aria-hidden="true">
-        {lessons.map((l) => <i key={l.id} class={`${done.includes(l.id) ? 'done' : ''} ${l.id === current ? 'current' : ''}`} />)}
+        {lessons.map((l) => <i key={l.id} class={`${done.includes(l.id) ? 'done' : watched.includes(l.id) ? 'watched' : ''} ${l.id === current ? 'current' : ''}`} />)}
       </div>
     </div>
   );

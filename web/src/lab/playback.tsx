@@ -6,13 +6,14 @@ import { t } from '../texts';
 import { actionText } from './dock';
 import { openForm } from './form';
 import { problemText } from './refusal';
-import { atEnd, change, forward, goTo, perform, play, redo, undo, type State } from './store';
+import { Held } from './predict';
+import { advance, atEnd, change, forward, goTo, play, redo, undo, type State } from './store';
 
 const speeds = [0.5, 1, 2, 4, 10];
 const mostTicks = 240;
 
 /** Calls f, and shows what the engine refuses. */
-export function attempt(f: () => void) {
+export function attempt(f: () => unknown) {
   try {
     f();
   } catch (error) {
@@ -38,6 +39,7 @@ export function Playback({ state }: { state: State }) {
           {t('ui.past', { n: behind })} <button type="button" class="plain link" data-test="now" onClick={() => goTo(actions.length)}>{t('ui.past.now')}</button>
         </p>
       )}
+      <Held state={state} />
       <div class="controls" role="group" aria-label={t('ui.playback')}>
         <Button name="undo" icon="undo" label={t('ui.undo')} off={actions.length === 0} onPress={() => attempt(undo)} />
         <Button name="redo" icon="redo" label={t('ui.redo')} off={future.length === 0} onPress={() => attempt(redo)} />
@@ -67,8 +69,8 @@ export function Playback({ state }: { state: State }) {
       <div class="clock-box" role="group" aria-label={t('ui.clock')}>
         <span class="clock mono" data-test="clock">{now_ns === 0 ? '0 ns' : time(now_ns)}</span>
         <span class="small muted next">{next_ns === null ? t('ui.clock.quiet') : t('ui.clock.next', { in: time(next_ns - now_ns) })}</span>
-        <Button name="step" icon="step" label={t('ui.step')} text={t('ui.step.short')} onPress={() => attempt(() => perform({ do: 'step' }))} />
-        <Button name="run" icon="run" label={t('ui.run')} text={t('ui.run.short')} onPress={() => attempt(() => perform({ do: 'run' }))} />
+        <Button name="step" icon="step" label={t('ui.step')} text={t('ui.step.short')} onPress={() => attempt(() => advance({ do: 'step' }))} />
+        <Button name="run" icon="run" label={t('ui.run')} text={t('ui.run.short')} onPress={() => attempt(() => advance({ do: 'run' }))} />
         <Button name="run.more" icon="menu" label={t('ui.run.more')} onPress={() => openForm('run', place)} />
       </div>
     </footer>

@@ -1,15 +1,16 @@
 // A prediction before a run: while a send request is not complete, the guide asks for the status of its completion. What
 // it asks and what it says afterwards comes from the session, so it serves every lesson.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Completion, Host, QPView, SendView, Tables } from '../api';
+import type { Action, Completion, Host, QPView, SendView, Tables } from '../api';
 import { find, t } from '../texts';
 import { inline } from '../common/prose';
 import { keep, kept } from './keep';
+import { attempt } from './playback';
 import { EngineText } from './refusal';
-import { change, type State } from './store';
+import { change, perform, type State } from './store';
 
 /** A request to predict. */
-interface Request {
+export interface Request {
   key: string; // the same request after an undo has the same key
   post: number; // the number of the action that posted it
   host: Host;
@@ -28,6 +29,7 @@ interface Outcome {
 }
 
 const none = 'NONE';
+const declined = '-'; // in place of a guess
 const settled = new Set<string>(); // whose outcome the user has seen
 const takesReceive = /^(SEND|RDMA_WRITE_WITH_IMM)/;
 
@@ -53,16 +55,22 @@ const openSends = (qp: QPView) => qp.sends.filter((send) => !send.done); // one 
 const sendsOf = (state: State) =>
   state.moment.snapshot.hosts.flatMap((host) => host.objects.flatMap((o) => (o.qp ? openSends(o.qp) : []).map((send) => ({ host: host.name, name: o.name, qp: o.qp!, send }))));
 
-/** Returns the oldest request that is not complete and whose outcome the user does not know. */
+/** Returns the oldest request that is not complete and whose outcome the user does not know; of its queue, rather one that is signaled. */
 function nextRequest(state: State): Request | null {
+  const requests = openRequests(state);
+  return requests.find((r) => r.signaled && r.host === requests[0]!.host && r.qp === requests[0]!.qp) ?? requests[0] ?? null;
+}
+
+function openRequests(state: State): Request[] {
+  const requests: Request[] = [];
   for (const { host, name, qp, send } of sendsOf(state)) {
     const id = String(send.id);
     const posts = state.actions.map((a) => a.do !== 'post_recv' && a.host === host && a.name === name && [a, ...(a.wrs ?? [])].some((wr) => String(wr.id ?? 0) === id));
     const post = posts.lastIndexOf(true);
     const key = `${state.setup.lesson} ${post} ${id} ${JSON.stringify(state.actions[post])}`;
-    if (post >= 0 && !settled.has(key)) return { key, post, host, qp: name, id, opcode: send.opcode, signaled: qp.sig_all || send.flags.includes('SIGNALED'), options: optionsOf(qp, send) };
+    if (post >= 0 && !settled.has(key)) requests.push({ key, post, host, qp: name, id, opcode: send.opcode, signaled: qp.sig_all || send.flags.includes('SIGNALED'), options: optionsOf(qp, send) });
   }
-  return null;
+  return requests;
 }
 
 /** Returns what became of a request, null while it is open, or undefined if an undo took it back. */
@@ -81,11 +89,22 @@ function outcomeOf(state: State, { key, post, host, qp, id, signaled }: Request)
   return [...polled, ...waiting].filter(own).at(-1) ?? { status: none, why: signaled || emptied ? 'gone' : 'unsignaled' };
 }
 
+// Reports whether a device has sent a packet of a request again.
+const repaired = (state: State, { host, qp, id }: Request) =>
+  state.moment.packets.some((p) => p.from === host && p.why.qp === qp && String(p.why.wr) === id && p.why.again);
+
+interface VerdictProps {
+  request: Request;
+  guess: string;
+  outcome: Outcome;
+  repaired: boolean; // something was lost or turned back on the way to a success
+}
+
 export function Predict({ state }: { state: State }) {
   const [on, setOn] = useState(kept('predict', true));
-  const [asked, setAsked] = useState<Request | null>(null);
-  const [guess, setGuess] = useState('');
-  const [verdict, setVerdict] = useState<{ request: Request; guess: string; outcome: Outcome } | null>(null);
+  const { asked } = state;
+  const guess = state.guess === declined ? '' : state.guess;
+  const [verdict, setVerdict] = useState<VerdictProps | null>(null);
   const box = useRef<HTMLElement>(null);
   const fresh = state.actions.length <= state.tables.lessons.find((l) => l.id === state.setup.lesson)!.start.length;
 
@@ -95,10 +114,14 @@ export function Predict({ state }: { state: State }) {
     let judged = false;
     if (open) {
       const outcome = outcomeOf(state, open);
-      if (outcome === null) return;
+      if (outcome === null) {
+        const last = state.actions.at(-1)!;
+        if (guess && !passive.has(last.do) && state.actions.length - 1 > asked!.post) change({ guess: '' }); // the learner has done something: asked again
+        return;
+      }
       if (outcome) {
         settled.add(open.key);
-        if (guess) setVerdict({ request: open, guess, outcome });
+        if (guess) setVerdict({ request: open, guess, outcome, repaired: outcome.status === 'SUCCESS' && repaired(state, open) });
         judged = Boolean(guess);
         if (guess && open.options.includes(outcome.status)) {
           const { right, all } = predictions();
@@ -107,11 +130,11 @@ export function Predict({ state }: { state: State }) {
       }
     }
     open = on && !state.solution ? nextRequest(state) : null; // a solution asks nothing
-    setAsked(open);
-    setGuess('');
+    if (open?.key !== asked?.key || state.guess) change({ asked: open, guess: '', held: null });
     if (!judged && (open?.key !== asked?.key || fresh)) setVerdict(null); // another question, or a new start
   }, [state.moment, on]);
-  const question = asked && t('ui.predict.question', { id: asked.id, opcode: asked.opcode, host: find(`ui.host.${asked.host}`) });
+  useEffect(() => () => change({ asked: null, guess: '', held: null }), []);
+  const question = asked && questionOf(asked);
   useEffect(() => {
     if (!asked && !verdict) return;
     box.current?.scrollIntoView({ block: 'nearest' });
@@ -121,7 +144,7 @@ export function Predict({ state }: { state: State }) {
 
   const posts = asked || verdict || state.moment.snapshot.hosts.some((h) => h.objects.some((o) => o.qp && ['RTS', 'SQD', 'SQE', 'ERR'].includes(o.qp.state)));
   const choose = (status: string) => {
-    setGuess(status);
+    change({ guess: status });
     setVerdict(null);
   };
   const toggle = (to: boolean) => {
@@ -134,13 +157,7 @@ export function Predict({ state }: { state: State }) {
       {asked && on && (
         <div class="question" data-test="predict">
           <p id="predict-title">{inline(question!)}</p>
-          <div class="choices" role="group" aria-labelledby="predict-title">
-            {asked.options.map((status) => (
-              <button type="button" class="small-button" data-test={`predict.${status}`} aria-pressed={guess === status} onClick={() => choose(status)}>
-                {status === none ? t('ui.predict.none') : status}
-              </button>
-            ))}
-          </div>
+          <Choices request={asked} name="predict" title="predict-title" guess={guess} onChoose={choose} />
           {cause && <p class="small muted"><EngineText text={cause} /></p>}
           <p class="small muted">{t(guess ? 'ui.predict.run' : 'ui.predict.skip')}</p>
         </div>
@@ -150,8 +167,49 @@ export function Predict({ state }: { state: State }) {
   );
 }
 
+const passive = new Set(['step', 'run', 'poll_cq', 'query_qp', 'get_cq_event', 'ack_cq_events', 'arm_cq']);
+const questionOf = (request: Request) => t('ui.predict.question', { id: request.id, opcode: request.opcode, host: find(`ui.host.${request.host}`) });
+
+interface ChoicesProps {
+  request: Request;
+  name: string; // of the elements for tests
+  title: string; // the id of the question
+  guess: string;
+  onChoose(status: string): void;
+}
+
+const Choices = ({ request, name, title, guess, onChoose }: ChoicesProps) => (
+  <div class="choices" role="group" aria-labelledby={title}>
+    {request.options.map((status) => (
+      <button type="button" class="small-button" data-test={`${name}.${status}`} aria-pressed={guess === status} onClick={() => onChoose(status)}>
+        {status === none ? t('ui.predict.none') : status}
+      </button>
+    ))}
+  </div>
+);
+
+/** The question above the clock, which waits for the answer. */
+export function Held({ state }: { state: State }) {
+  const { asked, held } = state;
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.querySelector('button')?.focus(), [held !== null]);
+  if (!asked || !held) return null;
+  const go = (guess: string, action: Action) => {
+    change({ guess });
+    attempt(() => perform(action));
+    document.querySelector<HTMLElement>(`[data-test="${action.do}"]`)?.focus();
+  };
+  return (
+    <div class="held" ref={box} data-test="held">
+      <p id="held-title">{inline(questionOf(asked))} <span class="muted">{t('ui.predict.held')}</span></p>
+      <Choices request={asked} name="held" title="held-title" guess="" onChoose={(status) => go(status, held)} />
+      <button type="button" class="plain link" data-test="held.decline" onClick={() => go(declined, held)}>{t('ui.predict.decline')}</button>
+    </div>
+  );
+}
+
 // What the completion was, whether that was predicted, and why.
-function Verdict({ request, guess, outcome, tables }: { request: Request; guess: string; outcome: Outcome; tables: Tables }) {
+function Verdict({ request, guess, outcome, repaired, tables }: VerdictProps & { tables: Tables }) {
   const { status, check } = outcome;
   const right = guess === status;
   const counts = predictions();
@@ -160,7 +218,7 @@ function Verdict({ request, guess, outcome, tables }: { request: Request; guess:
   return (
     <div class={`verdict ${right ? 'right' : 'wrong'} note-box`} data-test="predict.verdict" data-right={right}>
       <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
-      {status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
+      {repaired ? <p>{t('ui.predict.repaired')}</p> : status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
       {status === none && <p>{t(`ui.predict.${outcome.why ?? 'gone'}`)}</p>}
       {check && <p>{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong></p>}
       {!right && status !== 'SUCCESS' && row?.cause && <p><EngineText text={row.cause} /></p>}

@@ -2,6 +2,7 @@
 // Everything that changes the session goes through this file.
 import type { Action, Event, File, Host, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
 import { engine } from './engine';
+import type { Request } from './predict';
 import { noteText, problemText, refusalText } from './refusal';
 
 /** A moment of the session: its snapshot, and the packets and events that the page has loaded. */
@@ -26,6 +27,9 @@ export interface State {
   cursor: number; // how many actions the shown moment has
   moment: Moment;
   playing: boolean;
+  asked: Request | null; // a prediction that the guide asks for
+  guess: string; // the prediction
+  held: Action | null; // of the clock, until the learner predicts or declines
   opening: { before: number; stay(n: number): number } | null; // while the opening is shown: how many actions came before it, and how many milliseconds the moment after n of its own stays
   speed: number;
   selected: number | null; // a packet
@@ -78,6 +82,9 @@ export function open(text: string, about: { mistake?: string; scratch?: boolean;
     cursor: actions.length,
     moment: live,
     playing: false,
+    asked: null,
+    guess: '',
+    held: null,
     opening: null,
     speed: state?.speed ?? 1,
     selected: null,
@@ -133,6 +140,7 @@ export function perform(action: Action): Snapshot {
     future: next ? state.future.slice(1) : [],
     solution: next && state.solution,
     opening: next ? state.opening : null,
+    held: null,
     cursor: actions.length,
     moment: { ...live },
     detail: action.host ? 'result' : state.detail, // the clock and the wire leave the reader's tab
@@ -194,11 +202,21 @@ export function goTo(moment: number) {
 /** Reports whether nothing follows the shown moment by itself. */
 export const atEnd = ({ cursor, actions, future, moment }: State) => cursor === actions.length && future.length === 0 && moment.snapshot.next_ns === null;
 
+/** Lets time pass, unless a prediction is asked for: then the action waits. Returns false if it does. */
+export function advance(action: Action): boolean {
+  if (state.asked && !state.guess && state.cursor === state.actions.length) {
+    change({ held: action, playing: false });
+    return false;
+  }
+  perform(action);
+  return true;
+}
+
 /** Moves on by one: a later moment, or what was undone, or the next event of the clock. */
 export function forward(): boolean {
   if (state.cursor < state.actions.length) show(state.cursor + 1);
   else if (state.future.length > 0) redo();
-  else if (state.moment.snapshot.next_ns !== null) perform({ do: 'step' });
+  else if (state.moment.snapshot.next_ns !== null) return advance({ do: 'step' });
   else return false;
   return true;
 }
