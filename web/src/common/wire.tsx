@@ -53,6 +53,7 @@ interface Placed {
 
 const step = 27;
 const noteLine = 16;
+const farAway = 150; // an arrow that ends so far below its name has it at its head too
 const pause = 50_000; // ns; a longer one is written
 const font = 13;
 
@@ -72,7 +73,7 @@ function linesOf({ label, psn = '', detail = '', note = '' }: Message, room: num
 const bolder = 1.1; // a note is in bold
 
 /** Puts messages and marks in order and gives each its place. */
-function layout(messages: Message[], marks: Mark[], now: number | null, lines: Map<Message, Line[]>, room: number): Placed {
+function layout(messages: Message[], marks: Mark[], now: number | null, lines: Map<Message, Line[]>, markRoom: number): Placed {
   const points: Point[] = [];
   for (const message of messages) {
     const order = message.order ?? 0;
@@ -88,6 +89,7 @@ function layout(messages: Message[], marks: Mark[], now: number | null, lines: M
   const starts = new Map<Message, number>();
   let y = 12;
   let last: number | null = null;
+  let afterMark = false;
   let written: number | null = null; // the last time that is written as such
   const timeText = (at: number) => {
     if (written !== null && time(at) === time(written)) return `+${time(at - written)}`; // late in a session, microseconds do not show
@@ -101,13 +103,14 @@ function layout(messages: Message[], marks: Mark[], now: number | null, lines: M
         y += step + 8;
       }
     }
-    y += point.now ? 14 : point.mark ? 22 : step;
+    y += point.now ? 14 : point.mark ? 22 : afterMark && !point.end ? step + 5 : step; // a label has room below a mark's text
+    afterMark = Boolean(point.mark);
     if (point.message && !point.end) y += noteLine * (lines.get(point.message)!.length - 1);
     if (point.at !== last && !point.now) placed.times.push({ text: timeText(point.at), y });
     last = point.at;
     if (point.now) placed.now = y;
     else if (point.mark) {
-      const text = wrap(point.mark.text, room, font);
+      const text = wrap(point.mark.text, markRoom, font);
       placed.marks.push({ mark: point.mark, y, lines: text });
       y += noteLine * (text.length - 1);
     }
@@ -141,7 +144,7 @@ export function Wire({ label, messages, marks, now, selected, onSelect }: Props)
   const beside = strip(x.right - x.left) + 6; // where texts begin
   const room = x.right - x.left - 2 * beside;
   const lines = new Map(messages.map((message) => [message, linesOf(message, room)]));
-  const placed = layout(messages, marks, now, lines, room);
+  const placed = layout(messages, marks, now, lines, room + beside - 10); // a mark may reach over the strip at the other side
   const ids = placed.messages.map((m) => m.message.id);
   const focusable = selected !== null && ids.includes(selected) ? selected : ids.at(-1);
   const onKey = (event: KeyboardEvent, id: number) => {
@@ -242,6 +245,7 @@ function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, on
       {lost
         ? <path class="cross" d={`M${end - 5} ${y1 - 5}l10 10M${end + 5} ${y1 - 5}l-10 10`} />
         : <path class="head" d="M0 0l-8 -4v8z" transform={`translate(${x2} ${y2}) rotate(${(angle * 180) / Math.PI})`} />}
+      {!lost && y2 - y1 > farAway && <text class="below again" x={x2 + (x2 > x1 ? -beside : beside)} y={y2 + 4.5} text-anchor={x2 > x1 ? 'end' : 'start'}>{[message.label, message.psn].filter(Boolean).join(' ')} </text>}
       {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={y1} r="4" />}
       {lines.map((line, i) => (
         <text key={i} class={line.part} x={text} y={y1 - 6 - noteLine * (lines.length - 1 - i)} text-anchor={anchor}>{line.text} </text>

@@ -1,7 +1,8 @@
 // The page: its header, the guide, the two hosts with the wire between them, the details, the playback.
 import { useEffect, useReducer, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
-import { language, languageNames, setLanguage, t, type Language } from '../texts';
+import { inline } from '../common/prose';
+import { find, language, languageNames, setLanguage, t, type Language } from '../texts';
 import { DialogHost } from './dialog';
 import { Dock } from './dock';
 import { Guide } from './guide';
@@ -34,6 +35,7 @@ export function App() {
           <button type="button" data-test={`pane.${pane}`} aria-pressed={state.pane === pane} onClick={() => change({ pane })}>{t(`ui.pane.${pane}`)}</button>
         ))}
       </nav>
+      {state.opening === null && <NextGoal state={state} />}
       {state.opening !== null && <Opening state={state} />}
       <main>
         <Guide state={state} />
@@ -109,11 +111,25 @@ function Header({ onChange }: { onChange(): void }) {
 
 const paper = matchMedia('print');
 paper.addEventListener('change', applyTheme);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  applyTheme();
+  if (get()) change({}); // the button shows it too
+});
 
 /** Uses the theme that the user chose, or else the system's; on paper the light one. */
 export function applyTheme() {
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
   document.documentElement.dataset.theme = paper.matches ? 'light' : kept('theme', '') || (dark ? 'dark' : 'light');
+}
+
+// In a narrow window, the first goal that is left stands below the tabs while the guide is not shown.
+function NextGoal({ state }: { state: State }) {
+  const { goals } = state.moment.snapshot;
+  const next = goals.find((goal) => goal.met < 0);
+  const id = state.setup.lesson;
+  if (!next || !id) return null;
+  const text = find(`lesson.${id}.goal.${next.key}`) || find(`${id}.goal.${next.key}`);
+  return <p class="next-goal" data-test="goal.next"><strong>{t('ui.lesson.next-goal', { n: goals.indexOf(next) + 1, all: goals.length })}</strong> <span title={text.replaceAll('`', '')}>{inline(text)}</span></p>;
 }
 
 // The live region: what the engine said last. It is shown as a note for a moment too.

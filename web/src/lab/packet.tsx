@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { FieldView, PacketDetail, PacketView } from '../api';
 import { hex, number, time } from '../common/format';
 import { FieldAbout, headersOf, outer, written, type Header } from '../common/header';
-import { find, t } from '../texts';
+import { find, listed, t } from '../texts';
 import { attempt } from './playback';
 import { EngineText, noteText } from './refusal';
 import { change, get, packetDetail, perform, type State } from './store';
@@ -17,7 +17,10 @@ export function selectPacket(id: number) {
 export const ignored = (p: PacketView) => /^(drop|bad|refused)_|^(sequence|rnr)_naks$/.test(p.outcome);
 
 /** What has become of a packet, in words. */
-export const fateText = (p: PacketView) => (p.outcome.startsWith('refused_') ? t('ui.fate.refused') : ignored(p) ? t('ui.fate.ignored') : find(`ui.fate.${p.fate}`));
+export function fateText(p: PacketView) {
+  const fate = p.outcome.startsWith('refused_') ? t('ui.fate.refused') : ignored(p) ? t('ui.fate.ignored') : find(`ui.fate.${p.fate}`);
+  return p.marked && p.outcome !== 'congestion_marks' ? `${fate} · ${t('ui.outcome.congestion_marks')}` : fate;
+}
 
 export function PacketPanel({ state }: { state: State }) {
   const packet = state.moment.packets.find((p) => p.id === state.selected);
@@ -129,6 +132,27 @@ function Fates({ packet, headers, bit, onBit }: FatesProps) {
   );
 }
 
+// In a drawn header, where a field may be narrow.
+const shortNames: Record<string, string> = { PadCnt: 'Pad', Version: 'Ver' };
+
+const acts: [verb: string, more: object][] = [['drop', {}], ['delay', { ns: 50_000 }], ['duplicate', {}], ['reorder', {}], ['mark', {}], ['deliver', {}]];
+
+/** The network's acts on the selected packet, for a narrow window, where the details are elsewhere. */
+export function PacketActs({ state }: { state: State }) {
+  const packet = state.moment.packets.find((p) => p.id === state.selected);
+  if (!packet) return null;
+  return (
+    <div class="wire-act" role="group" aria-label={t('ui.packet.do')} data-test="wire.act">
+      <strong>#{packet.id}</strong> <span>{fateText(packet)}</span>
+      {packet.fate === 'in flight' && acts.map(([verb, more]) => (
+        <button type="button" class={verb === 'drop' ? 'small-button danger' : 'small-button'} data-test={`wire.${verb}`} title={find(`ui.about.${verb}`)} onClick={() => attempt(() => perform({ do: verb, packet: packet.id, ...more }))}>
+          {verb === 'delay' ? t('ui.wire.delay', { by: time(50_000) }) : find(`ui.verb.${verb}`)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
 interface FieldsProps {
   headers: Header<FieldView>[];
   flipped: number[];
@@ -155,7 +179,7 @@ function Fields({ headers, flipped, marked, chosen, onChoose }: FieldsProps) {
               class={`cell ${changed(f) ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${noteText(f.name)} = ${value}${f.meaning ? ` (${noteText(f.meaning)})` : ''}`}
               onClick={() => onChoose(f)}
             >
-              <span class="cell-name">{noteText(f.name)}</span>
+              <span class="cell-name">{shortNames[f.name] ?? noteText(f.name)}</span>
               <span class="cell-value">{value.length > 24 ? `${value.slice(0, 22)}…` : value}</span>
               <span class="hidden">, {range(f, start)}{f.meaning && `, ${noteText(f.meaning)}`}</span>
             </button>
@@ -168,7 +192,7 @@ function Fields({ headers, flipped, marked, chosen, onChoose }: FieldsProps) {
     <div class="headers">
       {headers.filter((h) => !around.includes(h)).map(show)}
       <details class="outer" open={around.some((h) => h.fields.some(changed))}>
-        <summary data-test="packet.outer">{t('ui.packet.outer', { names: around.map((h) => h.name).join(', ') })}</summary>
+        <summary data-test="packet.outer">{t('ui.packet.outer', { names: listed(around.map((h) => h.name)) })}</summary>
         {around.map(show)}
       </details>
     </div>

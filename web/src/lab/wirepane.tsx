@@ -5,7 +5,7 @@ import { hex, opcode } from '../common/format';
 import { Wire, type Mark, type Message } from '../common/wire';
 import { eventText, find, t } from '../texts';
 import { loadAll, type State } from './store';
-import { fateText, ignored, selectPacket } from './packet';
+import { fateText, ignored, PacketActs, selectPacket } from './packet';
 import { noteText } from './refusal';
 
 const newest = 60; // packets that are drawn at first
@@ -51,10 +51,11 @@ export function WirePane({ state }: { state: State }) {
         {empty
           ? <p class="empty">{t('ui.wire.empty')}</p>
           : <Wire
-              label={t('ui.wire.label')} messages={messages} marks={marks(events, since, (e) => name(owner(snapshot.hosts, e)))}
+              label={t('ui.wire.label')} messages={messages} marks={[...marks(events, since, (e) => name(owner(snapshot.hosts, e))), ...waits(state, since)]}
               now={snapshot.now_ns} selected={state.selected} onSelect={selectPacket}
             />}
       </div>
+      <PacketActs state={state} />
     </section>
   );
 }
@@ -112,11 +113,22 @@ function marks(events: Event[], since: number, name: (e: Event) => string): Mark
   }));
 }
 
+// A program's waits for events of its completion queues, which are calls and no events.
+function waits({ actions, cursor, moment }: State, since: number): Mark[] {
+  const all: Mark[] = [];
+  actions.slice(0, cursor).forEach((action, i) => {
+    if (action.do !== 'get_cq_event') return;
+    const at = moment.events.reduce((latest, e) => (e.action <= i ? Math.max(latest, nanoseconds(e)) : latest), 0);
+    if (at >= since) all.push({ key: `w${i}`, side: action.host === 'client' ? 'left' : 'right', at, order: i, text: `ibv_get_cq_event ${action.name ?? ''}` });
+  });
+  return all;
+}
+
 /** Reports whether an event is a refused call, a failed request or a failure that the device reports. */
 export const bad = (e: Event) => e.attrs?.error !== undefined || e.attrs?.fatal === true || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
 
 function markText(e: Event): string {
-  if (e.event === 'wr.completed') return `${String(e.attrs?.status).replace('IBV_WC_', '')} ${e.attrs?.wr_id ?? ''}`;
+  if (e.event === 'wr.completed') return t('ui.wire.polled', { what: [e.attrs?.opcode, e.attrs?.status, e.attrs?.wr_id].filter((part) => part !== undefined && part !== '').join(' ').replaceAll('IBV_WC_', '') });
   const text = e.event === 'wr.posted' ? `${eventText(e)} ${e.attrs?.wr_id ?? ''}` : eventText(e);
   if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });
   return text;

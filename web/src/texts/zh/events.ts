@@ -23,8 +23,8 @@ export const events: Rules = {
   'client.failed': [[/^/, '客户端 {peer} 失败：{error}']],
   'job.chosen': [[/^the client chooses the job (.*)/, '客户端选择任务 $1']],
   'gid.chosen': [[/^use GID (.*)/, '使用 GID $1']],
-  'object.made': [[/^make (.*)/, '创建$1'], [/^register (.*)/, '注册$1'], [/^allocate (.*)/, '分配$1']],
-  'object.freed': [[/^free (.*)/, '释放$1']],
+  'object.made': [[/^make (PD|CQ|QP|SRQ|MR|AH|MW) (.*)/, '创建 $1：$2'], [/^make (.*)/, '创建$1'], [/^register (.*)/, '注册$1'], [/^allocate (.*)/, '分配$1']],
+  'object.freed': [[/^free (PD|CQ|QP|SRQ|MR|AH|MW) (.*)/, '释放 $1：$2'], [/^free (.*)/, '释放$1']],
   'qp.dump': [[/^/, '队列对的所有属性']],
   'qp.drained': [[/^/, '已排空：flush 了 {flushed} 个工作请求']],
   'oob.message': [
@@ -87,6 +87,9 @@ export const events: Rules = {
 
 /** The objects that events name, longest first. */
 export const objects: [string, string][] = [
+  ['endpoints', '端点信息'],
+  ['regions', '内存区域'],
+  ['hello', '问候'],
   ['send completion queue', '发送完成队列'],
   ['receive completion queue', '接收完成队列'],
   ['completion queue', '完成队列'],
