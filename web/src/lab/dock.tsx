@@ -1,7 +1,7 @@
 // The details below the hosts: what the last action did, the selected packet, and all packets and events
 // as tables, which say in words what the wire draws.
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Action, Code, Event, PacketView, Tables } from '../api';
 import { hex, time } from '../common/format';
 import { eventText, find, t } from '../texts';
@@ -55,6 +55,7 @@ export function Dock({ state }: { state: State }) {
 export function actionText(action: Action, all: Action[]): string {
   const call = action.do === 'close' ? closerOf(action, all) : calls[action.do] ?? (find(`ui.verb.${action.do}`) || action.do);
   const to = action.do === 'modify_qp' ? `→ ${String(action.attr?.STATE ?? '?')}` : '';
+  if (action.do === 'delay') return t('ui.action.delay', { id: action.packet ?? 0, by: time(action.ns ?? 0) });
   const packet = action.packet !== undefined ? `#${action.packet}` : '';
   const on = action.do === 'selective_repeat' ? t(action.on ? 'ui.on' : 'ui.off') : '';
   return [call, action.name ?? action.mr ?? '', to, packet, on].filter(Boolean).join(' ');
@@ -144,12 +145,15 @@ function Lines({ code }: { code: Code }) {
       {(['c', 'go'] as const).map((language) => (
         <figure>
           <figcaption>{language === 'c' ? 'C' : 'Go'}</figcaption>
-          <pre data-test={`code.${language}`} tabIndex={0} aria-label={language === 'c' ? 'C' : 'Go'}>{code[language].join('\n') || t('ui.code.none')}</pre>
+          <pre data-test={`code.${language}`} tabIndex={0} aria-label={language === 'c' ? 'C' : 'Go'}>{code[language].length > 0 ? unbroken(code[language].join('\n')) : t('ui.code.none')}</pre>
         </figure>
       ))}
     </div>
   );
 }
+
+// A line may break at a hyphen, but not in a member's name: p->lkey.
+const unbroken = (code: string) => code.split(/([\w\])]+->\w+)/).map((part, i) => (i % 2 === 1 ? <span class="whole-name">{part}</span> : part));
 
 interface NewestProps<T> {
   list: T[]; // the ones that are loaded
@@ -169,6 +173,10 @@ function Newest<T>({ list, total, columns, caption, empty, row }: NewestProps<T>
     if (list.length < total) loadAll();
     setMore((n) => n + 1000);
   };
+  useEffect(() => { // the newest are in view
+    const panel = document.getElementById('dock-panel');
+    panel?.scrollTo({ top: panel.scrollHeight });
+  }, [total]);
   if (list.length === 0) return <p class="empty">{empty}</p>;
   return (
     <table class="list">
@@ -191,8 +199,8 @@ function PacketsTable({ state }: { state: State }) {
       <td><span class={`badge ${p.from}`}>{find(`ui.host.${p.from}`)}</span></td>
       <td class="mono">{p.opcode}{p.carries && ` ${noteText(p.carries)}`}</td>
       <td class="mono">{hex(p.psn)}</td>
-      <td class="mono">{time(p.sent_ns)}</td>
-      <td class="mono">{time(p.arrives_ns)}</td>
+      <td class="mono when">{time(p.sent_ns)}</td>
+      <td class="mono when">+{time(p.arrives_ns - p.sent_ns)}</td>
       <td>{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
       <td><EngineText text={p.why.text} /></td>
     </tr>
@@ -242,10 +250,10 @@ function EventsTable({ state }: { state: State }) {
   const row = (e: Event) => (
     <tr key={e.n} class={bad(e) ? 'warn' : ''}>
       <th scope="row" class="mono">{e.n}</th>
-      <td class="mono">{time(nanoseconds(e))}</td>
+      <td class="mono when">{time(nanoseconds(e))}</td>
       <td><span class={`badge ${e.end}`}>{find(`ui.host.${e.end}`)}</span></td>
       <td class="mono">{e.verb === 'tcp' ? 'TCP' : e.verb}</td>
-      <td>{eventText(e)} <span class="muted mono small">{attributes(e.attrs)}</span></td>
+      <td>{eventText(e)} {attributes(e.attrs) && <details class="raw"><summary aria-label={t('ui.events.fields')} title={t('ui.events.fields')}>…</summary> <span class="mono small">{attributes(e.attrs)}</span></details>}</td>
     </tr>
   );
   const { events, snapshot } = state.moment;

@@ -1,5 +1,6 @@
 // The fields of forms: a name, a number, a choice, several choices, a check box.
 import type { ComponentChildren } from 'preact';
+import { t } from '../texts';
 
 interface Common<T> {
   test: string;
@@ -12,6 +13,7 @@ interface Common<T> {
 export interface Option {
   value: string;
   label?: string;
+  rare?: boolean; // folded, in a choice of several
 }
 
 export function Text({ test, label, value, onChange, hint, mono, placeholder }: Common<string> & { mono?: boolean; placeholder?: string }) {
@@ -50,21 +52,29 @@ export function Flag({ test, label, value, onChange, hint }: Common<boolean>) {
 }
 
 export function Many({ test, label, value, onChange, hint, options }: Common<string[]> & { options: Option[] }) {
+  const one = (option: Option) => (
+    <label>
+      <input
+        type="checkbox" data-test={`${test}.${option.value}`} checked={value.includes(option.value)}
+        onChange={(event) => toggle(option.value, event.currentTarget.checked)}
+      />
+      {option.label ?? option.value}
+    </label>
+  );
+  const rare = options.filter((o) => o.rare);
   const toggle = (name: string, on: boolean) => onChange(options.map((o) => o.value).filter((o) => (o === name ? on : value.includes(o))));
   return (
     <fieldset class="field many">
       <legend>{label}</legend>
       <div class="checks">
-        {options.map((option) => (
-          <label>
-            <input
-              type="checkbox" data-test={`${test}.${option.value}`} checked={value.includes(option.value)}
-              onChange={(event) => toggle(option.value, event.currentTarget.checked)}
-            />
-            {option.label ?? option.value}
-          </label>
-        ))}
+        {options.filter((o) => !o.rare).map(one)}
       </div>
+      {rare.length > 0 && (
+        <details open={rare.some((o) => value.includes(o.value))}>
+          <summary data-test={`${test}.more`}>{t('ui.f.more')}</summary>
+          <div class="checks">{rare.map(one)}</div>
+        </details>
+      )}
       {hint && <small>{hint}</small>}
     </fieldset>
   );

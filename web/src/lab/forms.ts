@@ -44,12 +44,13 @@ export function freshName(host: HostView, base: string): string {
 const first = (options: Option[]) => options[0]?.value ?? '';
 const num = (text: unknown) => Number(number(String(text)));
 const none: Option = { value: '', label: '—' };
+const rare = new Set(['FLUSH_GLOBAL', 'FLUSH_PERSISTENT', 'RELAXED_ORDERING', 'HUGETLB', 'ON_DEMAND', 'ZERO_BASED']); // of the access flags
 const usualAccess = ['LOCAL_WRITE', 'REMOTE_READ', 'REMOTE_WRITE'];
 
 const text = (key: string, start: string, hint?: string): Field => ({ key, kind: 'text', start, hint });
 const amount = (key: string, start: number, hint?: string): Field => ({ key, kind: 'number', start: String(start), hint });
 const choice = (key: string, options: Option[], start = first(options)): Field => ({ key, kind: 'choice', start, options });
-const many = (key: string, options: string[], start: string[]): Field => ({ key, kind: 'many', start, options: options.map((value) => ({ value })) });
+const many = (key: string, options: string[], start: string[]): Field => ({ key, kind: 'many', start, options: options.map((value) => ({ value, rare: rare.has(value) })) });
 const flag = (key: string, start = false, hint?: string): Field => ({ key, kind: 'flag', start, hint });
 
 const capacities: [string, number][] = [['send_wr', 16], ['recv_wr', 16], ['send_sge', 2], ['recv_sge', 2], ['inline', 64]];

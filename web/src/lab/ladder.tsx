@@ -16,12 +16,12 @@ const lines: [string, string, string][] = [
   ['RTR', 'RTS', 'M251 24H275'],
   ['RTS', 'SQD', 'M318 38V72'],
   ['SQD', 'RTS', 'M298 74V40'],
-  ['SQE', 'RTS', 'M236 74L276 41'],
+  ['SQE', 'RTS', 'M240 74L284 41'],
   ['ERR', 'RESET', 'M36 74V40'],
   ['INIT', 'ERR', 'M112 38L68 72'],
   ['RTR', 'ERR', 'M190 38C170 58 120 70 78 81'],
-  ['RTS', 'ERR', 'M278 38C236 66 150 78 78 92'],
-  ['RTS', 'SQE', 'M294 38L253 76'],
+  ['RTS', 'ERR', 'M277 31C240 62 150 78 78 92'],
+  ['RTS', 'SQE', 'M297 38L254 79'],
 ];
 
 interface Props {
@@ -33,6 +33,9 @@ interface Props {
   moves: MoveRow[];
   onMove(to: string): void;
 }
+
+/** The moves from a state that are legal and have no line. */
+export const undrawn = (moves: MoveRow[], state: string) => moves.filter((m) => m.from === state && !lines.some(([from, to]) => from === m.from && to === m.to)).map((m) => `${m.from} → ${m.to}`);
 
 export function Ladder({ name, prefix, state, program, states, moves, onMove }: Props) {
   const legal = (from: string, to: string) => moves.some((m) => m.from === from && m.to === to);

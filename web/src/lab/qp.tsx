@@ -1,8 +1,8 @@
 // A queue pair: its ladder, its queues, its PSN windows and timers, its attributes.
 import type { AttrView, HostView, ObjectView, QPView, RecvView, SendView, Tables } from '../api';
 import { hex, time } from '../common/format';
-import { find, t } from '../texts';
-import { Ladder } from './ladder';
+import { find, listed, t } from '../texts';
+import { Ladder, undrawn } from './ladder';
 import { openModify } from './modify';
 import { noteText } from './refusal';
 
@@ -15,12 +15,14 @@ interface Props {
 }
 
 export function QueuePair({ host, object, qp, tables, now }: Props) {
+  const missing = undrawn(tables.transitions[qp.type] ?? [], qp.state);
   return (
     <>
       <Ladder
         name={object.name} prefix={`${host.name}.${object.name}`} state={qp.state} program={qp.program_state}
         states={tables.states} moves={tables.transitions[qp.type] ?? []} onMove={(to) => openModify(host, object.name, to, tables)}
       />
+      {missing.length > 0 && <p class="small muted">{t('ui.ladder.undrawn', { moves: listed(missing) })}</p>}
       {qp.state !== qp.program_state && <p class="note-box">{t('ui.qp.differs', { state: qp.state, program: qp.program_state })}</p>}
       {qp.timer && <Timer qp={qp} now={now} />}
       {qp.sends.length > 0 && qp.sends.length >= (qp.cap.send_wr ?? 0) && <p class="note-box">{t('ui.qp.full')}</p>}
@@ -128,10 +130,10 @@ function PSNWindows({ qp }: { qp: QPView }) {
         {sends && <div><dt>{t('ui.psn.next')}</dt><dd>{hex(psn.next)}</dd></div>}
         {acks && (
           <div>
-            <dt>{t('ui.psn.flight')}</dt>
+            <dt class="hidden">{t('ui.psn.flight')}</dt>
             <dd>
               <details>
-                <summary title={t('ui.psn.window', { window: psn.window })}>{t('ui.psn.flight.value', { n: psn.in_flight, window: psn.window })}</summary>
+                <summary title={t('ui.psn.window', { window: psn.window })}><span>{t('ui.psn.flight')}</span> {t('ui.psn.flight.value', { n: psn.in_flight, window: psn.window })}</summary>
                 {t('ui.psn.window.about')}
               </details>
             </dd>
