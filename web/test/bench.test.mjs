@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { at, open } from './harness.mjs';
 import { keyboard } from './keyboard.mjs';
-import { perform, press, submit } from './perform.mjs';
+import { clock, perform, press, submit } from './perform.mjs';
 
 const pd = { do: 'alloc_pd', name: 'pd' };
 const objects = [
@@ -48,7 +48,7 @@ test('a SEND by clicks, from alloc_pd to the completion', async (t) => {
   await perform(page, { do: 'write', host: 'client', name: 'buf', text: 'Hello, RDMA!' });
   await perform(page, send);
   assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'in flight');
-  await press(page, 'run');
+  await clock(page, 'run');
   assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'delivered');
   assert.match(await at(page, 'server.buf').innerText(), /Hello, R/);
   for (const host of ['client', 'server']) {
@@ -150,10 +150,10 @@ test('a dropped packet is sent again', async (t) => {
   await perform(page, send);
   await perform(page, { do: 'drop', packet: 1 });
   assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'dropped');
-  await press(page, 'step');
+  await clock(page, 'step');
   assert.match(await at(page, 'packet.2').getAttribute('aria-label'), /sent again/);
   assert.match(await at(page, 'client.qp').innerText(), /1 retry left/);
-  await press(page, 'run');
+  await clock(page, 'run');
   assert.equal(await at(page, 'packet.2').getAttribute('data-fate'), 'delivered');
 });
 
@@ -218,7 +218,7 @@ test('a packet is read from its BTH on', async (t) => {
   assert.match(await at(page, 'field.BTH.DestQP').getAttribute('class'), /wrong/);
   // What happens to the packet leaves the reader at it.
   await press(page, 'packet.drop');
-  await press(page, 'step');
+  await clock(page, 'step');
   assert.equal(await at(page, 'detail.packet').getAttribute('aria-selected'), 'true');
   assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'dropped');
 });
@@ -271,8 +271,8 @@ test('the graph has each packet at its PSN', async (t) => {
   await perform(page, receive);
   await perform(page, send);
   await perform(page, { do: 'drop', packet: 1 });
-  await press(page, 'step');
-  await press(page, 'run');
+  await clock(page, 'step');
+  await clock(page, 'run');
   const { packets } = await ask(page, 'snapshot', 0);
   await press(page, 'detail.graph');
   const graph = at(page, 'graph.client qp');
@@ -294,7 +294,7 @@ test('a gap in the graph: what is dropped has a cross, and what is sent again is
     await perform(page, { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 2, opcode: 'SEND', flags: ['SIGNALED'], sgl: [{ mr: 'buf', offset: 0, length: 1280 }] }] });
     const { packets } = await ask(page, 'snapshot', 0);
     await perform(page, { do: 'drop', packet: packets.filter((p) => p.why.count === 5).at(-3).id });
-    await press(page, 'run');
+    await clock(page, 'run');
     await press(page, 'detail.graph');
   };
   const graph = at(page, 'graph.client qp');
@@ -359,7 +359,7 @@ test('what is drawn is also a table', async (t) => {
   const page = await open(t, { hash: '#lesson=loss' });
   await perform(page, receive);
   await perform(page, send);
-  await press(page, 'run');
+  await clock(page, 'run');
   const snapshot = await ask(page, 'snapshot', 0);
   await press(page, 'detail.packets');
   assert.equal(await page.locator('.list tbody tr').count(), snapshot.packets_total);
@@ -373,7 +373,7 @@ test('a packet that the receiver drops is not delivered', async (t) => {
   await perform(page, receive);
   await perform(page, send);
   await perform(page, { do: 'corrupt', packet: 1, bit: 8 * 42 });
-  await press(page, 'step');
+  await clock(page, 'step');
   await at(page, 'packet.1').locator('.touch').click();
   const facts = await page.locator('.packet-summary .facts').innerText();
   assert.match(facts, /fate\s+arrived, and was dropped/);
@@ -397,7 +397,7 @@ test('the PSNs of a queue pair say what is so', async (t) => {
   assert.match(await psns('client', 'qp'), /oldest unacked 0x000100 next 0x000101 in flight 1/);
   for (let id = 1; id <= 3; id++) {
     await perform(page, { do: 'drop', packet: id });
-    await press(page, 'step');
+    await clock(page, 'step');
   }
   assert.equal(await at(page, 'client.qp').getAttribute('data-state'), 'ERR');
   assert.match(await psns('client', 'qp'), /^next 0x000101 expects 0x000200$/);

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { at, laboratory, open } from './harness.mjs';
-import { fill, forward, press } from './perform.mjs';
+import { clock, fill, forward, press } from './perform.mjs';
 import { steps, watch } from './work.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -81,7 +81,7 @@ for (const [width, dark, lang] of [[400, false, 'zh-CN'], [1400, true, 'en-US']]
     await guide();
     await press(page, 'predict.RETRY_EXC_ERR');
     await look('prediction', '.guide');
-    await press(page, 'run');
+    await clock(page, 'run');
     await at(page, 'predict.verdict').waitFor();
     await look('verdict', '.guide');
     await press(page, 'lesson.solution');

@@ -7,7 +7,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { at, open } from './harness.mjs';
-import { fill, perform, press } from './perform.mjs';
+import { clock, fill, perform, press } from './perform.mjs';
 
 const images = process.env.IMAGES ?? resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../docs/images');
 const mostBytes = 150_000;
@@ -37,7 +37,7 @@ const pictures = {
   send: {
     draw: async (page) => {
       await solve(page, 'send', 2);
-      await press(page, 'step');
+      await clock(page, 'step');
     },
   },
   // The first copy of a packet is lost, the second is on its way.
@@ -45,7 +45,7 @@ const pictures = {
     dark: true,
     draw: async (page) => {
       await solve(page, 'loss', 4);
-      await press(page, 'step');
+      await clock(page, 'step');
       await page.locator('[data-test="packet.2"]').dispatchEvent('click');
     },
   },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, open } from './harness.mjs';
-import { fill, forward, perform, press, submit } from './perform.mjs';
+import { clock, fill, forward, perform, press, submit } from './perform.mjs';
 
 const post = (wr, name = 'qp', host = 'client') => ({ do: 'post_send', host, name, wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 8 }], ...wr }] });
 const wrongKey = post({ opcode: 'RDMA_WRITE', remote: { mr: 'buf', rkey_add: 256 } });
@@ -56,7 +56,7 @@ test('after an error the ladder, the last call and the guide say what the device
   const page = await open(t, { hash: '#lesson=rdma' });
   await perform(page, wrongKey);
   assert.equal(await at(page, 'stuck').count(), 0);
-  await press(page, 'run');
+  await clock(page, 'run');
   for (const to of ['INIT', 'RTR', 'RTS', 'SQD']) assert.equal(await at(page, `client.qp.to.${to}`).getAttribute('data-legal'), 'false', to);
   for (const to of ['RESET', 'ERR']) assert.equal(await at(page, `client.qp.to.${to}`).getAttribute('data-legal'), 'true', to);
   const said = await at(page, 'result').innerText();
@@ -83,7 +83,7 @@ test('each new request has a wr_id of its own', async (t) => {
     await press(page, `client.qp.${verb}`);
     assert.equal(await at(page, 'wr.0.id').inputValue(), want);
     await submit(page);
-    await press(page, 'run');
+    await clock(page, 'run');
   }
 });
 

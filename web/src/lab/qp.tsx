@@ -130,7 +130,7 @@ function PSNWindows({ qp }: { qp: QPView }) {
         {sends && <div><dt>{t('ui.psn.next')}</dt><dd>{hex(psn.next)}</dd></div>}
         {acks && (
           <div>
-            <dt class="hidden">{t('ui.psn.flight')}</dt>
+            <dt hidden>{t('ui.psn.flight')}</dt>
             <dd>
               <details>
                 <summary title={t('ui.psn.window', { window: psn.window })}><span>{t('ui.psn.flight')}</span> {t('ui.psn.flight.value', { n: psn.in_flight, window: psn.window })}</summary>
