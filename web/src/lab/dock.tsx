@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Action, Code, Event, PacketView, Tables } from '../api';
 import { hex, time } from '../common/format';
-import { eventText, find, t } from '../texts';
+import { eventText, find, language, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
 import { fateText, ignored, PacketPanel, selectPacket } from './packet';
@@ -190,6 +190,9 @@ function Newest<T>({ list, total, columns, caption, empty, row }: NewestProps<T>
   );
 }
 
+// What the headers carry: a list of the engine, "VA 0x…, rkey 0x…, 64 bytes", in the reader's signs.
+const carried = (text: string) => (language() === 'zh' && noteText(text) === text ? text.replaceAll(', ', '，').replace(/ bytes?\b/, ' 字节') : noteText(text));
+
 const packetColumns = ['number', 'from', 'opcode', 'psn', 'sent', 'arrives', 'fate', 'why'];
 
 function PacketsTable({ state }: { state: State }) {
@@ -197,7 +200,7 @@ function PacketsTable({ state }: { state: State }) {
     <tr key={p.id} class={p.id === state.selected ? 'chosen' : ''}>
       <th scope="row"><button type="button" class="plain link" aria-label={t('ui.packet.number', { id: p.id })} onClick={() => selectPacket(p.id)}>{p.id}</button></th>
       <td><span class={`badge ${p.from}`}>{find(`ui.host.${p.from}`)}</span></td>
-      <td class="mono">{p.opcode}{p.carries && ` ${noteText(p.carries)}`}</td>
+      <td class="mono">{p.opcode}{p.carries && ` ${carried(p.carries)}`}</td>
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono when">{time(p.sent_ns)}</td>
       <td class="mono when">+{time(p.arrives_ns - p.sent_ns)}</td>

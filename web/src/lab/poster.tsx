@@ -2,7 +2,7 @@
 // bits come from the engine's transition table.
 import type { MoveRow, Tables } from '../api';
 import { inline } from '../common/prose';
-import { find, t } from '../texts';
+import { find, listed, t } from '../texts';
 import { openDialog, SheetHead } from './dialog';
 import { Ladder } from './ladder';
 import { get } from './store';
@@ -41,7 +41,7 @@ const bare = (moves: (MoveRow | undefined)[]) => moves.every((m) => !m || m.requ
 // "RTR", or "any but RESET" where the names would fill the row.
 function fromText(from: string[], states: string[]): string {
   const others = states.filter((state) => !from.includes(state));
-  if (from.length === 1 || others.length > 1) return from.join(', ');
+  if (from.length === 1 || others.length > 1) return listed(from);
   return others.length === 0 ? t('ui.poster.any') : t('ui.poster.any-but', { state: others[0]! });
 }
 
