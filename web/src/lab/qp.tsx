@@ -22,7 +22,7 @@ export function QueuePair({ host, object, qp, tables, now }: Props) {
         name={object.name} prefix={`${host.name}.${object.name}`} state={qp.state} program={qp.program_state}
         states={tables.states} moves={tables.transitions[qp.type] ?? []} onMove={(to) => openModify(host, object.name, to, tables)}
       />
-      {missing.length > 0 && <p class="small muted">{t('ui.ladder.undrawn', { moves: listed(missing) })}</p>}
+      {missing.length > 0 && <p class="small muted undrawn">{t('ui.ladder.undrawn', { moves: listed(missing) })}</p>}
       {qp.state !== qp.program_state && <p class="note-box">{t('ui.qp.differs', { state: qp.state, program: qp.program_state })}</p>}
       {qp.timer && <Timer qp={qp} now={now} />}
       {qp.sends.length > 0 && qp.sends.length >= (qp.cap.send_wr ?? 0) && <p class="note-box">{t('ui.qp.full')}</p>}
