@@ -9,6 +9,7 @@ type stander struct {
 	w      *Waiter
 	called bool // it is to begin at once
 	rests  bool // another goroutine works for long, and wakes it at the end
+	yields bool // Hold has interrupted it: it waits a tick, or after Free it could begin again before the next Hold, each time
 }
 
 // Stand works until done, but only while nobody else waits. When another goroutine has worked, that one will probably
@@ -22,7 +23,7 @@ func (t *Turn) Stand(w *Waiter, tick time.Duration, done func() bool, work func(
 		if t.worker == nil && t.free() && t.first == nil {
 			_ = t.work(w, work)
 		}
-		if t.worker != nil || !t.free() || t.first != nil {
+		if t.worker != nil || !t.free() || t.first != nil || t.stander.yields {
 			t.standBy(look, tick)
 		}
 	}
@@ -32,6 +33,7 @@ func (t *Turn) Stand(w *Waiter, tick time.Duration, done func() bool, work func(
 // standBy returns when the stander is to look whether it may work.
 func (t *Turn) standBy(look *time.Timer, tick time.Duration) {
 	s := &t.stander
+	s.yields = false
 	look.Reset(tick)
 	defer look.Stop()
 	for !s.called {

@@ -168,34 +168,30 @@ func TestHold(t *testing.T) {
 }
 
 // TestHoldComesToWork: a goroutine that works for a moment now and then, and frees the turn each time, has it the second time,
-// also if whoever works begins again as soon as it can.
+// although the goroutine in Stand could begin again as soon as it is free. One that begins to wait then works at once.
 func TestHoldComesToWork(t *testing.T) {
 	stand(t, func(s *standing) {
-		for _, works := range []*customer{s.by, s.customers[0]} {
-			var done <-chan error
-			if works != s.by {
-				done = s.wait(s.t.Context(), 0)
-			}
-			s.works("before", works)
-			if s.Hold(s.customers[1].Waiter) {
-				s.t.Error("held while another one works")
-			}
-			s.Free()
-			synctest.Wait()
-			s.works("after Free", nil)
-			if !s.Hold(s.customers[1].Waiter) {
-				s.t.Error("not held the second time")
-			}
-			s.Give()
-			s.Free()
-			time.Sleep(3 * tick)
-			synctest.Wait()
-			s.works("later", works)
-			if works != s.by {
-				s.arrived <- 0
-				s.served(done)
-			}
+		w := NewWaiter()
+		if s.Hold(w) {
+			s.t.Error("held while another one works")
 		}
+		s.Free()
+		synctest.Wait()
+		s.works("after Free", nil)
+		if !s.Hold(w) {
+			s.t.Error("not held the second time")
+		}
+		s.Give()
+		s.Free()
+		time.Sleep(3 * tick)
+		synctest.Wait()
+		s.works("later", s.by)
+		s.Hold(w)
+		s.Free()
+		done := s.wait(s.t.Context(), 0)
+		s.works("when one waits", s.customers[0])
+		s.arrived <- 0
+		s.served(done)
 	})
 }
 

@@ -189,17 +189,17 @@ func (t *Turn) Hold(w *Waiter) bool {
 	defer t.Unlock()
 	t.held = true
 	if t.worker != nil {
+		t.stander.yields = t.worker == t.stander.w
 		t.Interrupt()
 	}
 	return t.try(w)
 }
 
-// Free ends the time of Hold. Those who sleep go on doing so for a tick, because Hold will probably come again. So does whoever
-// works still although Hold has interrupted it: otherwise it could work again before the next Hold, each time.
+// Free ends the time of Hold. Those who sleep go on doing so for a tick, because Hold will probably come again.
 func (t *Turn) Free() {
 	t.Lock()
 	defer t.Unlock()
-	t.held = t.held && t.worker != nil
+	t.held = false
 }
 
 // sleep returns when the waiter is woken, or ctx or owner has ended.
