@@ -35,12 +35,7 @@ func (qp *QP) FailedCheck(p packet.Packet) string {
 		if !flushable(f.Type(), f.Level()) {
 			return "FLUSH has no such type or level"
 		}
-		if f.Type()&verbs.FlushGlobal != 0 {
-			need |= verbs.AccessFlushGlobal
-		}
-		if f.Type()&verbs.FlushPersistent != 0 {
-			need |= verbs.AccessFlushPersistent
-		}
+		need = flushRights(f.Type())
 		whole = f.Level() == verbs.FlushMR
 	default:
 		return ""

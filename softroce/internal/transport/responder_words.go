@@ -78,17 +78,22 @@ func flushable(t verbs.FlushType, l verbs.FlushLevel) bool {
 	return t != 0 && t&^(verbs.FlushGlobal|verbs.FlushPersistent) == 0 && l <= verbs.FlushMR
 }
 
+// flushRights returns the rights that a FLUSH of a type needs.
+func flushRights(t verbs.FlushType) (need verbs.Access) {
+	if t&verbs.FlushGlobal != 0 {
+		need |= verbs.AccessFlushGlobal
+	}
+	if t&verbs.FlushPersistent != 0 {
+		need |= verbs.AccessFlushPersistent
+	}
+	return need
+}
+
 // serveFlush checks a FLUSH. Nothing needs to be flushed: requests are served in order, and the
 // CPU writes the data under the region's lock. No region grants AccessFlushPersistent, because
 // this memory does not survive a loss of power.
 func (qp *QP) serveFlush(f *packet.FETH, h *packet.RETH) packet.Syndrome {
-	need := verbs.Access(0)
-	if f.Type()&verbs.FlushGlobal != 0 {
-		need |= verbs.AccessFlushGlobal
-	}
-	if f.Type()&verbs.FlushPersistent != 0 {
-		need |= verbs.AccessFlushPersistent
-	}
+	need := flushRights(f.Type())
 	if !flushable(f.Type(), f.Level()) || qp.attr.Access&need != need || !qp.slotFree() {
 		return packet.NAKInvalidRequest
 	}
