@@ -65,26 +65,34 @@ func (q *qp) free(status verbs.WCStatus, behind func() int) {
 		q.old--
 	case status == verbs.WCSuccess:
 		q.places = q.places[1+slices.IndexFunc(q.places, func(p place) bool { return p.signaled }):]
-	case slices.ContainsFunc(q.places, place.hasFailed):
-		q.places = q.places[1+slices.IndexFunc(q.places, place.hasFailed):]
 	default:
-		q.places = q.places[max(len(q.places)-behind(), 0):]
+		known := slices.IndexFunc(q.places, func(p place) bool { return p.failed })
+		if known < 0 {
+			known = max(len(q.places)-behind(), 0) - 1
+		}
+		q.places = q.places[known+1:]
 	}
 }
 
-// resume runs at the move from SQE to RTS. It marks the requests whose failures the CQ still holds: they are the
-// newest. Requests that are posted later are not flushed with them.
-func (q *qp) resume() {
-	old, failures := q.old, 0
+// failures returns the statuses of the queue's failed sends whose completions the CQ still holds, the oldest first.
+func (q *qp) failures() (statuses []verbs.WCStatus) {
+	old := q.old
 	for _, wc := range q.sendCQ.Inspect().Completions {
 		switch {
 		case !q.sent(&wc):
 		case old > 0:
 			old--
 		case wc.Status != verbs.WCSuccess:
-			failures++
+			statuses = append(statuses, wc.Status)
 		}
 	}
+	return statuses
+}
+
+// resume runs at the move from SQE to RTS. It marks the requests whose failures the CQ still holds: they are the
+// newest. Requests that are posted later are not flushed with them.
+func (q *qp) resume() {
+	failures := len(q.failures())
 	for _, p := range q.places {
 		if p.failed { // before an earlier move
 			failures--
@@ -94,8 +102,6 @@ func (q *qp) resume() {
 		q.places[len(q.places)-1-i].failed = true
 	}
 }
-
-func (p place) hasFailed() bool { return p.failed }
 
 // reset empties the queue. The completions that the CQ still holds are of requests from before.
 func (q *qp) reset() { q.places, q.old = nil, q.completed() }
@@ -124,17 +130,7 @@ func (w *World) Held(h Host, of *verbs.QP) (held []Held) {
 // mark gives the held sends that have failed their statuses. Those from before a move from SQE to RTS are known; the
 // others are the newest, because a queue pair flushes what is posted after a failure.
 func (q *qp) mark(held []Held, places []place) {
-	var statuses []verbs.WCStatus
-	old := q.old
-	for _, wc := range q.sendCQ.Inspect().Completions {
-		switch {
-		case !q.sent(&wc):
-		case old > 0:
-			old--
-		case wc.Status != verbs.WCSuccess:
-			statuses = append(statuses, wc.Status)
-		}
-	}
+	statuses := q.failures()
 	for i := range places {
 		if places[i].failed && len(statuses) > 0 {
 			held[i].Status, statuses = statuses[0], statuses[1:]
