@@ -156,7 +156,7 @@ test-web: laboratory $(npm) ## the pages in Chromium; web/dist against its sourc
 	cd web && npx tsc --noEmit && node build.mjs ../out/dist
 	diff -rq -x engine.wasm.gz -x wasm_exec.js out/dist web/dist # if they differ: make web
 	CGO_ENABLED=0 go build -o out/test-web/ ./cmd/rdma_{server,client,lab}
-	cd web && WHOLE=$(WHOLE) node --test $(if $(RUN:.=),--test-name-pattern='$(RUN)') test/*.test.mjs
+	cd web && WHOLE=$(WHOLE) node --test --test-reporter=spec $(if $(RUN:.=),--test-name-pattern='$(RUN)') test/*.test.mjs
 
 test-ops: need-ops ## a real Prometheus, the systemd unit, the version, an empty root, the Kubernetes manifests
 	$(tests) -count 1 -tags operations -run '^TestOps' ./cmd/e2e

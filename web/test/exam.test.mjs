@@ -70,8 +70,9 @@ test('an examination with three mistakes, and its result', async (t) => {
   const text = readFileSync(await file.path(), 'utf8');
   assert.match(text, /17 of 20[^]*4 of 4 {2}States[^]* 1 right: A packet[^]* 3 WRONG: Which PSN[^]*You chose: 0x101[^]*The right answer: 0x103[^]*three packets/);
 
+  const ended = await page.evaluate(() => localStorage.getItem('rawverbs.exam'));
   await page.goto(page.url().split('#')[0]);
-  await page.reload();
+  await reload(page, 'exam', ended);
   await press(page, 'tab.exam');
   assert.match(await at(page, 'exam.sum').innerText(), /17 of 20/); // kept
   await press(page, 'exam.again'); // asks

@@ -55,13 +55,17 @@ export async function open(t, { file = laboratory, hash = '', width = 1400, heig
 /** Returns the locator of the elements with this data-test name. */
 export const at = (page, name) => page.locator(`[data-test="${name}"]`);
 
-/** Reloads the page once its storage has a value. Chromium may load a file again before what its page has just kept is there. */
+/** Reloads the page with a value that it, or the test, has kept. Chromium may lose what a file's page stored just before a
+ * reload, so the value is put back until a load has found it. */
 export async function reload(page, name, value) {
-  const seen = () => page.evaluate((key) => localStorage.getItem(`rawverbs.${key}`), name);
+  const key = `rawverbs.${name}`;
+  const seen = () => page.evaluate((k) => localStorage.getItem(k), key);
+  await page.waitForFunction(([k, v]) => localStorage.getItem(k) === v, [key, value]);
   for (let i = 0; i < 20; i++) {
     await page.reload();
     if ((await seen()) === value) break;
+    await page.evaluate(([k, v]) => localStorage.setItem(k, v), [key, value]);
   }
-  assert.equal(await seen(), value);
   await page.reload();
+  assert.equal(await seen(), value);
 }
