@@ -110,3 +110,26 @@ func TestPSN(t *testing.T) {
 		}
 	}
 }
+
+func TestCarries(t *testing.T) {
+	for o, fill := range map[Opcode]struct {
+		set  func(Packet)
+		want string
+	}{
+		RCAcknowledge:     {func(p Packet) { p.AETH().Set(RNRSyndrome(14), 1) }, "RNR NAK 1.28ms"},
+		RCWriteOnly:       {func(p Packet) { p.RETH().Set(0x10, 0x20, 5) }, "VA 0x10, rkey 0x20, 5 bytes"},
+		RCFetchAdd:        {func(p Packet) { p.AtomicETH().Set(0x10, 0x20, 1, 0) }, "VA 0x10, rkey 0x20"},
+		RCSendOnlyWithInv: {func(p Packet) { p.IETH().Set(0x20) }, "rkey 0x20"},
+		UDSendOnly:        {func(p Packet) { p.DETH().Set(0x11, 7) }, "Q_Key 0x11, from QP 0x000007"},
+		RCSendOnly:        {func(Packet) {}, ""},
+	} {
+		p, err := Build(make([]byte, 256), o, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill.set(p)
+		if got := p.Carries(); got != fill.want {
+			t.Errorf("%v carries %q, want %q", o, got, fill.want)
+		}
+	}
+}

@@ -18,10 +18,10 @@ export function WirePane({ state }: { state: State }) {
   const since = shown.length < packets.length ? shown[0]!.sent_ns : -1;
   const hidden = snapshot.packets_total - shown.length;
   const name = namer(snapshot.hosts);
-  const keys = new Map<string, string>(); // the newest rkey of each host: one that stays is written once
+  const keys = new Map<string, string>(); // the newest rkey of each host: one that stays is written once, or with its end
   const fresh = ({ carries, from }: PacketView) => {
     const [key = ''] = /rkey 0x\w+/.exec(carries) ?? [];
-    if (!key || keys.get(from) === key) return '';
+    if (!key || (keys.get(from) === key && carries !== key)) return '';
     keys.set(from, key);
     return key;
   };
