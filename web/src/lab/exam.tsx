@@ -3,10 +3,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Prose } from '../common/prose';
 import { find, t } from '../texts';
+import { attempt, once } from './attempt';
 import { ExamResult, isDone, marksOf } from './exammarks';
 import { Answers, Goals } from './goals';
 import { keep, kept } from './keep';
-import { attempt, once } from './playback';
 import { change, open, openBench, type State } from './store';
 
 /** An examination that is under way or finished. */

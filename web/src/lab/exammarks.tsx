@@ -3,8 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Tables } from '../api';
 import { Prose, inline } from '../common/prose';
 import { find, language, t, type Key } from '../texts';
+import { attempt, once } from './attempt';
 import type { Exam, Part } from './exam';
-import { attempt, once } from './playback';
 import { download } from './session';
 import { change, open, type State } from './store';
 

@@ -2,11 +2,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
+import { attempt } from './attempt';
 import { currentExam, ExamPane, isTask } from './exam';
 import { kept } from './keep';
 import { Lesson } from './lesson';
 import { Mistake } from './mistake';
-import { attempt } from './playback';
 import { open, openBench, openMistake, type State } from './store';
 
 export type List = 'lessons' | 'mistakes' | 'exam';

@@ -1,8 +1,8 @@
 // The keyboard: one key per command, outside of fields and dialogs, and the list of them.
 import { t, type Key } from '../texts';
+import { attempt } from './attempt';
 import { openDialog, SheetHead } from './dialog';
 import { selectNext } from './packet';
-import { attempt } from './playback';
 import { advance, change, forward, get, goTo, perform, play, redo, undo } from './store';
 
 interface Command {

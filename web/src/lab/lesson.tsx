@@ -3,12 +3,12 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Prose } from '../common/prose';
 import { find, listed, t } from '../texts';
+import { attempt, once } from './attempt';
 import { connects } from './connect';
 import { Answers, Goals } from './goals';
 import type { List } from './guide';
 import { keep, kept } from './keep';
 import { CourseEnd, LessonEnd } from './lessonend';
-import { attempt, once } from './playback';
 import { Predict } from './predict';
 import { change, open, type State } from './store';
 

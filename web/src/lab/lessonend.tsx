@@ -3,9 +3,9 @@ import type { GoalState } from '../api';
 import { Icon } from '../common/icons';
 import { Prose, inline } from '../common/prose';
 import { find, t } from '../texts';
+import { attempt, once } from './attempt';
 import type { List } from './guide';
 import { kept } from './keep';
-import { attempt, once } from './playback';
 import { predictions } from './predict';
 import { goTo, open, openBench, type State } from './store';
 

@@ -2,9 +2,9 @@
 import { useEffect } from 'preact/hooks';
 import { Prose } from '../common/prose';
 import { eventText, find, t } from '../texts';
+import { attempt, once } from './attempt';
 import { keep, kept } from './keep';
 import { CompletionRow } from './objects';
-import { attempt, once } from './playback';
 import { refusalText } from './refusal';
 import { openMistake, play, type State } from './store';
 

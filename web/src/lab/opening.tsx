@@ -3,9 +3,9 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { Action } from '../api';
 import { find, t } from '../texts';
+import { attempt } from './attempt';
 import { makePair } from './connect';
 import { keep } from './keep';
-import { attempt } from './playback';
 import { change, forward, get, open, play, undo, type Pane, type State } from './store';
 
 const message = 'hello, server';

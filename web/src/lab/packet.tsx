@@ -5,7 +5,7 @@ import type { FieldView, PacketDetail, PacketView } from '../api';
 import { hex, number, time } from '../common/format';
 import { FieldAbout, headersOf, outer, written, type Header } from '../common/header';
 import { find, listed, t } from '../texts';
-import { attempt } from './playback';
+import { attempt } from './attempt';
 import { EngineText, noteText } from './refusal';
 import { change, get, packetDetail, perform, type State } from './store';
 
@@ -102,6 +102,10 @@ const bits = (from: number, to: number) => (from === to ? `${t('ui.packet.bit')}
 const range = (f: FieldView, start: number) => bits(f.bit - start, f.bit - start + f.width - 1);
 const words = { name: noteText, bits, about: (text: string) => <EngineText text={text} /> };
 
+// What the network can do to a packet, without a value.
+const verbs = ['drop', 'duplicate', 'reorder', 'mark', 'deliver'];
+const act = (packet: PacketView, verb: string, more: object = {}) => attempt(() => perform({ do: verb, packet: packet.id, ...more }));
+
 interface FatesProps {
   packet: PacketView;
   headers: Header<FieldView>[];
@@ -111,22 +115,21 @@ interface FatesProps {
 
 function Fates({ packet, headers, bit, onBit }: FatesProps) {
   const [ns, setNs] = useState('50000');
-  const act = (verb: string, more: object = {}) => attempt(() => perform({ do: verb, packet: packet.id, ...more }));
   return (
     <div class="fates" role="group" aria-label={t('ui.packet.do')}>
-      {['drop', 'duplicate', 'reorder', 'mark', 'deliver'].map((verb) => (
-        <button type="button" class={verb === 'drop' ? 'danger' : ''} data-test={`packet.${verb}`} title={find(`ui.about.${verb}`)} onClick={() => act(verb)}>{find(`ui.verb.${verb}`)}</button>
+      {verbs.map((verb) => (
+        <button type="button" class={verb === 'drop' ? 'danger' : ''} data-test={`packet.${verb}`} title={find(`ui.about.${verb}`)} onClick={() => act(packet, verb)}>{find(`ui.verb.${verb}`)}</button>
       ))}
       <span class="pair">
         <input type="text" class="mono" data-test="packet.ns" aria-label={t('ui.packet.ns')} value={ns} onInput={(e) => setNs(e.currentTarget.value)} />
-        <button type="button" data-test="packet.delay" onClick={() => act('delay', { ns: Number(number(ns)) })}>{t('ui.verb.delay')}</button>
+        <button type="button" data-test="packet.delay" onClick={() => act(packet, 'delay', { ns: Number(number(ns)) })}>{t('ui.verb.delay')}</button>
       </span>
       <span class="pair">
         <select data-test="packet.header" aria-label={t('ui.packet.header')} value={String(bit.start)} onChange={(e) => onBit({ ...bit, start: Number(e.currentTarget.value) })}>
           {headers.map((h) => <option value={String(h.start)}>{noteText(h.name)}</option>)}
         </select>
         <input type="text" class="mono" data-test="packet.bit" aria-label={t('ui.packet.bit')} value={bit.text} onInput={(e) => onBit({ ...bit, text: e.currentTarget.value })} />
-        <button type="button" data-test="packet.corrupt" onClick={() => act('corrupt', { bit: bit.start + Number(number(bit.text)) })}>{t('ui.verb.corrupt')}</button>
+        <button type="button" data-test="packet.corrupt" onClick={() => act(packet, 'corrupt', { bit: bit.start + Number(number(bit.text)) })}>{t('ui.verb.corrupt')}</button>
       </span>
     </div>
   );
@@ -135,8 +138,6 @@ function Fates({ packet, headers, bit, onBit }: FatesProps) {
 // In a drawn header, where a field may be narrow.
 const shortNames: Record<string, string> = { PadCnt: 'Pad', Version: 'Ver' };
 
-const acts: [verb: string, more: object][] = [['drop', {}], ['delay', { ns: 50_000 }], ['duplicate', {}], ['reorder', {}], ['mark', {}], ['deliver', {}]];
-
 /** The network's acts on the selected packet, for a narrow window, where the details are elsewhere. */
 export function PacketActs({ state }: { state: State }) {
   const packet = state.moment.packets.find((p) => p.id === state.selected);
@@ -144,8 +145,11 @@ export function PacketActs({ state }: { state: State }) {
   return (
     <div class="wire-act" role="group" aria-label={t('ui.packet.do')} data-test="wire.act">
       <strong>#{packet.id}</strong> <span>{fateText(packet)}</span>
-      {packet.fate === 'in flight' && acts.map(([verb, more]) => (
-        <button type="button" class={verb === 'drop' ? 'small-button danger' : 'small-button'} data-test={`wire.${verb}`} title={find(`ui.about.${verb}`)} onClick={() => attempt(() => perform({ do: verb, packet: packet.id, ...more }))}>
+      {packet.fate === 'in flight' && [...verbs, 'delay'].map((verb) => (
+        <button
+          type="button" class={verb === 'drop' ? 'small-button danger' : 'small-button'} data-test={`wire.${verb}`} title={find(`ui.about.${verb}`)}
+          onClick={() => act(packet, verb, verb === 'delay' ? { ns: 50_000 } : {})}
+        >
           {verb === 'delay' ? t('ui.wire.delay', { by: time(50_000) }) : find(`ui.verb.${verb}`)}
         </button>
       ))}

@@ -3,28 +3,14 @@
 import { time } from '../common/format';
 import { Icon, type IconName } from '../common/icons';
 import { t } from '../texts';
+import { attempt } from './attempt';
 import { actionText } from './dock';
 import { openForm } from './form';
-import { problemText } from './refusal';
 import { Held } from './predict';
 import { advance, atEnd, change, forward, goTo, play, redo, undo, type State } from './store';
 
 const speeds = [0.5, 1, 2, 4, 10];
 const mostTicks = 240;
-
-/** Calls f, and shows what the engine refuses. */
-export function attempt(f: () => unknown) {
-  try {
-    f();
-  } catch (error) {
-    change({ message: problemText(error) });
-  }
-}
-
-/** Calls f for a click. The second click of a double click does not count: it may hit what the first one has brought here. */
-export const once = (f: () => void) => (event: MouseEvent) => {
-  if (event.detail < 2) f();
-};
 
 export function Playback({ state }: { state: State }) {
   const { cursor, actions, future, moment, playing } = state;

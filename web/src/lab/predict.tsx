@@ -4,8 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Action, Completion, Host, QPView, SendView, Tables } from '../api';
 import { find, t } from '../texts';
 import { inline } from '../common/prose';
+import { attempt } from './attempt';
 import { keep, kept } from './keep';
-import { attempt } from './playback';
 import { EngineText } from './refusal';
 import { change, perform, type State } from './store';
 
