@@ -146,6 +146,7 @@ async function almostDone(page, open) {
     seed: 1, at: exam.findIndex((part) => part.id === open), ended: '',
     answers: Object.fromEntries(rest.filter((p) => p.answers > 0).map((p) => [p.id, p.right])), met: Object.fromEntries(rest.map((p) => [p.id, p.goals])),
   });
+  await page.waitForFunction(() => location.hash === ''); // the address follows the session after a moment
   await page.evaluate((kept) => localStorage.setItem('rawverbs.exam', kept), text);
   await reload(page, 'exam', text);
   await press(page, 'tab.exam');

@@ -55,17 +55,14 @@ export async function open(t, { file = laboratory, hash = '', width = 1400, heig
 /** Returns the locator of the elements with this data-test name. */
 export const at = (page, name) => page.locator(`[data-test="${name}"]`);
 
-/** Reloads the page with a value that it, or the test, has kept. Chromium may lose what a file's page stored just before a
- * reload, so the value is put back until a load has found it. */
+/** Reloads the page once it has kept a value, and gives the value to the new load: Chromium may lose what the page of a file
+ * has stored just before. */
 export async function reload(page, name, value) {
-  const key = `rawverbs.${name}`;
-  const seen = () => page.evaluate((k) => localStorage.getItem(k), key);
-  await page.waitForFunction(([k, v]) => localStorage.getItem(k) === v, [key, value]);
-  for (let i = 0; i < 20; i++) {
-    await page.reload();
-    if ((await seen()) === value) break;
-    await page.evaluate(([k, v]) => localStorage.setItem(k, v), [key, value]);
-  }
+  const item = [`rawverbs.${name}`, value];
+  await page.waitForFunction(([key, kept]) => localStorage.getItem(key) === kept, item);
+  const client = await page.context().newCDPSession(page);
+  const { identifier } = await client.send('Page.addScriptToEvaluateOnNewDocument', { source: `localStorage.setItem(${item.map((part) => JSON.stringify(part))})` });
   await page.reload();
-  assert.equal(await seen(), value);
+  await client.send('Page.removeScriptToEvaluateOnNewDocument', { identifier });
+  await client.detach();
 }
