@@ -17,9 +17,9 @@ import (
 // every fault that it can find. The caller is the Modify in flight. That call keeps the queue
 // pair and its device open.
 func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
-	from, to := qp.state, qp.state
+	from, to, draining := qp.state, qp.state, false
 	if now, qerr := qp.p.Query(qpstate.MaskState); qerr == nil {
-		from, to = now.State, now.State
+		from, to, draining = now.State, now.State, now.SQDraining
 	}
 	if mask&qpstate.MaskCurState != 0 {
 		from = attr.CurState
@@ -45,6 +45,8 @@ func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 		e.Err, e.Hint = why, maskHint(bits) // the values do not matter while the bits are wrong
 	} else if faults := qp.faults(attr, mask); len(faults) > 0 {
 		e.Hint = strings.Join(faults, "; ")
+	} else if draining && from == qpstate.SQD && (to == qpstate.RTS || to == qpstate.SQD) {
+		e.Hint = "wait until the sends in flight are done (IBV_EVENT_SQ_DRAINED), then move again"
 	}
 	if mask&qpstate.MaskState == 0 && attr.State != from && attr.State != qpstate.Reset {
 		e.Hint = stateHint(qp.Type(), from, attr.State, mask, e.Hint)

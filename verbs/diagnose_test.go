@@ -90,3 +90,18 @@ func TestModifyRefusesAMaskWithoutState(t *testing.T) {
 		t.Errorf("with STATE: %v", err)
 	}
 }
+
+func TestModifySaysThatSendsAreInFlight(t *testing.T) {
+	qp, p, _ := paperRC(t)
+	qp.p.(*paperQP).state, qp.p.(*paperQP).draining = qpstate.SQD, true
+	const inFlight = "wait until the sends in flight are done"
+	for to, nots := range map[QPState][]string{qpstate.SQD: nil, qpstate.RTS: nil, qpstate.Error: {inFlight}} {
+		p.refuse = syscall.EINVAL
+		err := qp.Modify(&QPAttr{State: to}, qpstate.MaskState)
+		if len(nots) == 0 {
+			says(t, err, []string{inFlight}, "TIMEOUT")
+		} else {
+			says(t, err, []string{"SQD→ERR"}, nots...)
+		}
+	}
+}

@@ -291,6 +291,8 @@ type paperQP struct {
 	qpn   uint32
 	cap   QPCap
 	state QPState
+
+	draining bool
 }
 
 func (q *paperQP) QPN() uint32 { return q.qpn }
@@ -308,7 +310,9 @@ func (q *paperQP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	return nil
 }
 
-func (q *paperQP) Query(QPAttrMask) (QPAttr, error)   { return QPAttr{State: q.state}, nil }
+func (q *paperQP) Query(QPAttrMask) (QPAttr, error) {
+	return QPAttr{State: q.state, SQDraining: q.draining}, nil
+}
 func (q *paperQP) PostSend(wrs []SendWR) (int, error) { return len(wrs), nil }
 func (q *paperQP) PostRecv(wrs []RecvWR) (int, error) { return len(wrs), nil }
 func (q *paperQP) Close() error                       { return q.gone() }

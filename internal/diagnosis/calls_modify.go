@@ -21,7 +21,7 @@ func modify(k, symptom, cause, remedy string) Entry {
 
 var transitions = []group{{"docs/qp-states.md", []Entry{
 	einval("ibv_modify_qp", "the mask has a bit too few or too many for the move, or a value is wrong",
-		"on RoCE set IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; set AH.PortNum to INIT's port; set TIMEOUT only at RTR→RTS"),
+		"on RoCE set IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; set AH.PortNum to INIT's port; set TIMEOUT only at RTR→RTS and SQD→SQD"),
 	modify("init-einval", "→INIT EINVAL (the move to INIT fails with EINVAL)", "a mask bit is missing, or the port does not exist",
 		"mend what the error names; ports count from 1; `rdma_lab states RESET INIT` lists the bits"),
 	modify("no-state-bit", "EINVAL, and the error names a move within one state (INIT→INIT)", "the mask lacks STATE, so `State` was ignored",
