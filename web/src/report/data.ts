@@ -46,6 +46,8 @@ export interface Capture {
   packets: number;
   others: number;
   omitted?: number;
+  omitted_after?: string;
+  omitted_until?: string;
   cut?: string;
 }
 
@@ -58,6 +60,7 @@ export interface Packet {
   response?: boolean;
   failed?: boolean;
   again?: boolean;
+  probe?: boolean; // a tail-loss probe
   lost?: boolean;
   bytes: number;
   carries?: string;

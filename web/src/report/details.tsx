@@ -162,7 +162,7 @@ function Attributes({ e }: { e: Event }) {
             (typeof value === 'object' ? Object.entries(value).map(([inner, v]): [string, Value] => [inner, v]) : [[name, value] as [string, Value]]).map(([key, v]) => (
               <tr key={name + key}>
                 <th scope="row">
-                  <code>{key}</code>
+                  <code>{key.replace(/_ns$/, '')}</code>
                 </th>
                 <td>{typeof v === 'object' ? JSON.stringify(v) : attribute(key, v)}</td>
               </tr>
@@ -187,6 +187,7 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
     <>
       {p.lost && <p class="notice">{t('report.lost', { end: t(`report.${to}`) })}</p>}
       {p.again && <p class="notice">{t('report.again')}</p>}
+      {p.probe && <p class="notice">{t('report.probe')}</p>}
       <Facts
         rows={[
           [t('report.seen.sent', { end: t(`report.${p.from}`) }), seen(p.sent)],

@@ -179,7 +179,7 @@ function Ladders({ g, lanes, from, to, last }: { g: Geometry; lanes: Lane[]; fro
 }
 
 /** A long time without rows: the lifelines are interrupted, and the time stands between them. */
-function Break({ g, row, ns }: { g: Geometry; row: number; ns: number }) {
+function Break({ g, row, ns, packets }: { g: Geometry; row: number; ns: number; packets: number }) {
   const middle = topOf(g, row) - g.row / 2;
   const wave = Math.min(5, g.row / 5);
   return (
@@ -190,7 +190,7 @@ function Break({ g, row, ns }: { g: Geometry; row: number; ns: number }) {
           {[-wave, wave].map((by) => <path key={by} d={`M${g.x[end] - 9} ${middle + by}q4.500 ${-wave} 9 0t9 0`} />)}
         </g>
       ))}
-      {g.font > 0 && <text x={(g.x.client + g.x.server) / 2} y={middle} font-size={g.font} text-anchor="middle">{t('report.break', { time: duration(ns) })}</text>}
+      {g.font > 0 && <text x={(g.x.client + g.x.server) / 2} y={middle} font-size={g.font} text-anchor="middle">{packets > 0 ? t('report.break.packets', { time: duration(ns), n: packets }) : t('report.break', { time: duration(ns) })}</text>}
     </g>
   );
 }

@@ -2,7 +2,7 @@
 import type { Arrow, Row } from './model';
 import { joined, t } from './texts';
 
-/** Which folds are open: all but some, or only some. */
+/** Which folds are open: those of but are not as the others are. */
 export interface Folds {
   open: boolean;
   but: Set<string>; // ids of rows
@@ -28,10 +28,11 @@ function same(last: Group | undefined, a: Arrow, rows: Row[], row: number): Grou
 
 interface Group {
   at: number; // its first row
+  to: number; // its last row
   messages: Arrow[];
 }
 
-/** Puts a row before each group of messages, and leaves out the messages of those that are not open. */
+/** Puts a row before each group of messages. Of a group that is not open, it is all that is left, where the last message arrives. */
 export function fold(rows: Row[], messages: Arrow[], folds: Folds): Row[] {
   const arrowOf = new Map<number, Arrow>();
   for (const a of messages) for (const row of [a.from, a.to]) arrowOf.set(row, a);
@@ -43,7 +44,8 @@ export function fold(rows: Row[], messages: Arrow[], folds: Folds): Row[] {
     if (ends(r)) current = undefined;
     if (!a || a.failed || groupOf.has(a)) return;
     current ??= same(groups.at(-1), a, rows, row);
-    if (!current) groups.push((current = { at: row, messages: [] }));
+    if (!current) groups.push((current = { at: row, to: row, messages: [] }));
+    current.to = Math.max(current.to, a.from, a.to);
     current.messages.push(a);
     groupOf.set(a, current);
   });
@@ -51,9 +53,9 @@ export function fold(rows: Row[], messages: Arrow[], folds: Folds): Row[] {
     const a = arrowOf.get(row);
     const group = a && groupOf.get(a);
     if (!a || !group) return [r];
-    const first = group.at === row;
     const id = `f${rows[group.at]!.index}`;
     const open = isOpen(folds, id);
+    const first = row === (open ? group.at : group.to);
     const head: Row = { ...r, id, text: textOf(group.messages), fold: open ? 'open' : 'closed', event: undefined, qpn: '' };
     return [...(first ? [head] : []), ...(open ? [r] : [])];
   });

@@ -50,16 +50,16 @@ export class Crossing {
 export interface Places {
   of: number[]; // of each row, counted in rows
   all: number;
-  breaks: { row: number; ns: number }[];
+  breaks: { row: number; ns: number; packets: number }[]; // packets that are not drawn
 }
 
 export function placesOf(model: Model): Places {
-  const { rows, length } = model;
+  const { rows, length, gaps } = model;
   const long = Math.max(length / 10, (4 * length) / rows.length);
   const breaks: Places['breaks'] = [];
   const of = rows.map((r, row) => {
     const ns = row > 0 ? r.at - rows[row - 1]!.at : 0;
-    if (ns > long) breaks.push({ row, ns });
+    if (ns > long) breaks.push({ row, ns, packets: gaps.reduce((n, gap) => (gap.from < r.at && gap.to > r.at - ns ? n + gap.packets : n), 0) });
     return row + breaks.length;
   });
   return { of, all: rows.length + breaks.length, breaks };

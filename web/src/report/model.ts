@@ -1,5 +1,5 @@
 // What is drawn of a run: one row for each event and for each end of a packet, in the order of their
-// times, and arrows between rows. It is computed once; the drawing shows a part of it.
+// times, and arrows between rows. The drawing shows a part of it.
 import { attr, group, nanoseconds, otherEnd, type Data, type End, type Event, type Packet } from './data';
 import { fold, type Folds } from './fold';
 import { eventText, named, t } from './texts';
@@ -8,7 +8,7 @@ export const kinds = ['transition', 'message', 'post', 'completion', 'packet', '
 export type Kind = (typeof kinds)[number];
 
 export interface Row {
-  id: string; // "e12": line 12 of the events; "p3s", "p3r": packet 3, sent and received
+  id: string; // "e12": line 12 of the events; "p3s", "p3r": packet 3, sent and received; "f12": messages from line 12 on
   kind: Kind;
   end: End;
   at: number; // ns after the first row
@@ -57,6 +57,7 @@ export interface Model {
   stretches: Stretch[];
   pairs: Pair[];
   start: string; // the time of the first row
+  gaps: { from: number; to: number; packets: number }[]; // times in which packets are not drawn
   length: number; // ns
 }
 
@@ -119,12 +120,13 @@ function textOf(e: Event): string {
 }
 
 // Reports whether an event moves a queue pair to ERR although the run has succeeded: so programs end what they have posted.
-const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && attr(e, 'to') === 'ERR' && !failedOf(e);
+const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && attr(e, 'to') === 'ERR' && attr(e, 'error') === '';
 
-function failedOf(e: Event): boolean {
+function failedOf(e: Event, data: Data): boolean {
   if (e.event === 'wr.completed') return attr(e, 'status') !== 'IBV_WC_SUCCESS';
   if (e.event === 'oob.message') return attr(e, 'message') === 'error';
-  return e.level.startsWith('ERROR') || (e.event === 'qp.transition' && attr(e, 'error') !== '');
+  if (e.event === 'qp.transition') return attr(e, 'error') !== '' || (attr(e, 'to') === 'ERR' && !!data.record?.error);
+  return e.level.startsWith('ERROR');
 }
 
 /** Returns the queue pairs that belong together, by their numbers. */
@@ -164,7 +166,7 @@ export const psn = (n: number) => '0x' + n.toString(16).padStart(6, '0');
 export const opcodeText = (opcode: string) => opcode.replace(/^(RC|UC|UD)_/, '').replaceAll('_', ' ');
 
 function packetText(p: Packet): string {
-  const what = p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? named(p.carries) : opcodeText(p.opcode);
+  const what = p.probe ? t('report.packet.probe', { opcode: opcodeText(p.opcode) }) : p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? named(p.carries) : opcodeText(p.opcode);
   return `${what} · PSN ${psn(p.psn)}${p.bytes > 0 ? ` · ${t('report.packet.bytes', { n: p.bytes })}` : ''}`;
 }
 
@@ -179,7 +181,7 @@ export function build(data: Data, filter: Filter): Model {
   data.events.forEach((e, index) => {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
-    const failed = failedOf(e);
+    const failed = failedOf(e, data);
     const ordinary = ordinaryEnd(e, data);
     if ((filter.hidden.has(kind) && !(failed && kind === 'object')) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
     rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e) + (ordinary ? ` · ${t('report.ordinary')}` : ''), failed, ordinary, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });
@@ -197,7 +199,8 @@ export function build(data: Data, filter: Filter): Model {
 
   if (filter.folds) rows = fold(rows, messages(rows, both(data)), filter.folds);
   const arrows = [...messages(rows, both(data)), ...packets(rows), ...requests(rows, data)];
-  return { rows, arrows, stretches: stretches(rows), pairs, start, length: rows.length ? rows[rows.length - 1]!.at : 0 };
+  const gaps = data.captures.flatMap((c) => (c.omitted && c.omitted_after ? [{ from: nanoseconds(c.omitted_after, start), to: c.omitted_until ? nanoseconds(c.omitted_until, start) : Infinity, packets: c.omitted }] : []));
+  return { rows, arrows, stretches: stretches(rows), pairs, start, gaps, length: rows.length ? rows[rows.length - 1]!.at : 0 };
 }
 
 // At the same time a request is posted before its packet is sent, and a packet arrives before its

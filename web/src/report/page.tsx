@@ -42,6 +42,7 @@ export function Page({ data, live, aside }: Props) {
     setSelected('');
     setOpen(false);
     setPair(-1);
+    setFolds({ open: false, but: new Set() });
   }, [live?.who]);
   useEffect(() => {
     document.title = data.record ? t('report.run', { job: data.record.job }) : t('report.title');
@@ -177,6 +178,7 @@ function countsOf(data: Data): Record<Kind, number> {
 
 function Top({ data, live, length, look }: { data: Data; live: boolean; length: number; look(): void }) {
   const record = data.record;
+  const omitted = data.captures.reduce((n, c) => Math.max(n, c.omitted ?? 0), 0); // both ends have seen the same
   const status = !record ? '' : record.done ? 'done' : record.error || !live ? 'failed' : 'running';
   return (
     <header class="top">
@@ -189,7 +191,7 @@ function Top({ data, live, length, look }: { data: Data; live: boolean; length: 
         )}
         <p class="sums">
           {t('report.events', { n: data.events.length })}
-          {data.packets.length > 0 && <> · {t('report.packets', { n: data.packets.length })}</>}
+          {data.packets.length > 0 && <> · {omitted > 0 ? t('report.packets.of', { n: data.packets.length, all: data.packets.length + omitted }) : t('report.packets', { n: data.packets.length })}</>}
           {length > 0 && <> · {t('report.duration', { time: duration(length) })}</>}
         </p>
         <div class="looks">

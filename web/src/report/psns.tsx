@@ -47,7 +47,7 @@ export function PSNGraph({ data, model, selected, select }: Props) {
       const title = t('report.graph.title', values);
       return number ? t('report.graph.number', { title, n: number }) : title;
     },
-    end: (end: string) => t(`report.${end}` as Key), kind: (kind: string) => t(`report.graph.${kind}` as Key), empty: t('report.graph.empty'),
+    end: (end: string) => t(`report.${end}` as Key), kind: (kind: string) => t(`report.graph.${kind}` as Key), empty: t(data.packets.length > 0 ? 'report.graph.hidden' : 'report.graph.empty'),
     about: (r: string, n: number, from: string, to: string) => t('report.graph.about', { ...named(r), n, from, to }),
   };
   return <div class="graphbox"><Graph dots={dotsOf(data, model)} selected={selected} onSelect={select} words={words} /></div>;

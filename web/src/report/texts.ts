@@ -30,7 +30,7 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 /** Returns what an event says, in the reader's language. */
 export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);
 
-const quotedZh = { ...outcomes, ...packets };
+const quotedZh = { ...outcomes, ...packets, ...captures };
 
 /** Returns the translation of a text from Go; in English the text itself; undefined if there is none. */
 export const translated = (english: string) => (current === 'zh' ? quoted(english, quotedZh) : english);

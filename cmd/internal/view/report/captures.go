@@ -33,6 +33,7 @@ type capture struct {
 	packets []*packet
 	others  int // packets that are not of the run
 	omitted int // packets of the run beyond maxPackets
+	before  int // how many of packets are from before the omitted ones
 	cut     string
 }
 
@@ -43,6 +44,7 @@ type packet struct {
 	to       *endpoint
 	from     string  // the end that sent it
 	again    bool    // it was sent before
+	probe    bool    // a tail-loss probe
 	other    *packet // the same at the other end
 	head     string  // hex
 	shape    int     // the index in Report.shapes
@@ -58,11 +60,20 @@ type captureData struct {
 	Packets int    `json:"packets"`
 	Others  int    `json:"others"`
 	Omitted int    `json:"omitted,omitempty"`
-	Cut     string `json:"cut,omitempty"` // why the rest of the file could not be read
+	After   string `json:"omitted_after,omitempty"` // the time of the last packet before the omitted ones
+	Until   string `json:"omitted_until,omitempty"` // the time of the first packet after them, if there is one
+	Cut     string `json:"cut,omitempty"`           // why the rest of the file could not be read
 }
 
 func (c *capture) data() captureData {
-	return captureData{c.name, c.end, c.ahead.Nanoseconds(), c.why, len(c.packets), c.others, c.omitted, c.cut}
+	d := captureData{Name: c.name, End: c.end, Ahead: c.ahead.Nanoseconds(), Why: c.why, Packets: len(c.packets), Others: c.others, Omitted: c.omitted, Cut: c.cut}
+	if c.omitted > 0 && c.before > 0 {
+		d.After = timeText(c.packets[c.before-1].at)
+		if c.before < len(c.packets) {
+			d.Until = timeText(c.packets[c.before].at)
+		}
+	}
+	return d
 }
 
 // AddCapture adds a capture: a pcap or pcapng file of this name. The end at which it was made may be
@@ -139,6 +150,7 @@ func (r *Report) take(c *capture, at time.Time, ip []byte) {
 		return
 	case len(c.packets) == maxPackets:
 		c.omitted++
+		c.before = maxPackets
 		return
 	}
 	p := &packet{Packet: d, at: at, to: to, from: trace.OtherEnd(to.end)}

@@ -44,9 +44,12 @@ func (c *Collector) Packet(at time.Time, ip []byte) error {
 // nothing.
 func (r *Report) AddPackets(device, end string, packets *Collector) {
 	c := &capture{name: device, end: end, why: "the device itself", omitted: packets.omitted}
-	for _, list := range [][]seen{packets.head, packets.tail[packets.next:], packets.tail[:packets.next]} {
+	for i, list := range [][]seen{packets.head, packets.tail[packets.next:], packets.tail[:packets.next]} {
 		for _, s := range list {
 			r.take(c, s.at, s.ip)
+		}
+		if i == 0 {
+			c.before = len(c.packets)
 		}
 	}
 	if len(c.packets) > 0 {

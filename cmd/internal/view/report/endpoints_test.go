@@ -9,6 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/dissect"
 )
 
 // TestManyQueuePairs checks that the time for a record grows with its queue pairs, and not with their square: 60,000
@@ -45,5 +46,32 @@ func TestManyQueuePairs(t *testing.T) {
 	}()
 	if r := testkit.Receive(t, made, "report of many queue pairs"); len(r.endpoints.all) != 2*pairs || len(r.endpoints.all[0].requests) != 1 {
 		t.Errorf("%d queue pairs", len(r.endpoints.all))
+	}
+}
+
+func TestAgainAndProbes(t *testing.T) {
+	to := &endpoint{}
+	var c capture
+	for _, p := range []struct {
+		psn     uint32
+		opcode  string
+		payload int
+	}{{7, "RC_RDMA_WRITE_LAST", 100}, {7, "RC_SEND_ONLY", 0}, {7, "RC_SEND_ONLY", 0}, {8, "RC_SEND_ONLY", 0}, {8, "RC_SEND_ONLY", 0}, {7, "RC_RDMA_WRITE_LAST", 100}} {
+		c.packets = append(c.packets, &packet{Packet: dissect.Packet{PSN: p.psn, Opcode: p.opcode, Payload: p.payload}, to: to})
+	}
+	c.again()
+	var got string
+	for _, p := range c.packets {
+		switch {
+		case p.probe:
+			got += "probe "
+		case p.again:
+			got += "again "
+		default:
+			got += "new "
+		}
+	}
+	if want := "new probe probe new again again "; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

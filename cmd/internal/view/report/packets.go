@@ -21,6 +21,7 @@ type packetData struct {
 	Response bool              `json:"response,omitempty"`
 	Failed   bool              `json:"failed,omitempty"`
 	Again    bool              `json:"again,omitempty"`
+	Probe    bool              `json:"probe,omitempty"` // a tail-loss probe
 	Lost     bool              `json:"lost,omitempty"`
 	Bytes    int               `json:"bytes"`
 	Carries  string            `json:"carries,omitempty"`
@@ -77,7 +78,7 @@ func packetsData(packets []joined) (all []packetData) {
 	for i := range packets {
 		j := &packets[i]
 		d := packetData{
-			From: j.from, QPN: hex24(j.to.qpn), PSN: j.PSN, Opcode: j.Opcode, Response: j.Response, Failed: j.Failed, Again: j.again, Lost: j.lost,
+			From: j.from, QPN: hex24(j.to.qpn), PSN: j.PSN, Opcode: j.Opcode, Response: j.Response, Failed: j.Failed, Again: j.again, Probe: j.probe, Lost: j.lost,
 			Bytes: j.Payload, Carries: j.Carries, Sent: timeText(j.sent), Received: timeText(j.received), Shape: j.shape, Head: j.head, Meanings: j.meanings,
 		}
 		if j.to.peer != nil {

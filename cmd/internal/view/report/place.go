@@ -127,12 +127,22 @@ type packetKey struct {
 
 func (p *packet) key() packetKey { return packetKey{p.to, p.PSN, p.Opcode} }
 
-// again marks the packets that were sent before.
+// again marks the packets that were sent before, and the tail-loss probes: an empty SEND with the PSN of another packet.
 func (c *capture) again() {
 	seen := map[packetKey]bool{}
+	first := map[packetKey]string{} // the opcode, by the key without it
 	for _, p := range c.packets {
 		p.again = seen[p.key()] && (!p.Response || p.Kind != "ACKNOWLEDGE")
 		seen[p.key()] = true
+		if p.Response {
+			continue
+		}
+		place := packetKey{to: p.to, psn: p.PSN}
+		if opcode, known := first[place]; !known {
+			first[place] = p.Opcode
+		} else if opcode != p.Opcode && p.Opcode == "RC_SEND_ONLY" && p.Payload == 0 {
+			p.probe, p.again = true, false
+		}
 	}
 }
 

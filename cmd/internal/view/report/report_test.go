@@ -326,6 +326,9 @@ func TestCollector(t *testing.T) {
 	if last := c.packets[maxPackets-1].at.Sub(c.packets[0].at); last != sent-1 {
 		t.Errorf("from the first to the last: %d", last)
 	}
+	if d := c.data(); d.After != timeText(c.packets[collectorHead-1].at) || d.Until != timeText(c.packets[collectorHead].at) {
+		t.Errorf("omitted from %s to %s", d.After, d.Until)
+	}
 }
 
 func FuzzCapture(f *testing.F) {

@@ -1,5 +1,4 @@
-// Where a capture was made, and how that was found, in Chinese. The keys are the English texts of
-// cmd/internal/view/report; web/test/report.test.mjs compares them.
+// Where a capture was made, how that was found, and how a run failed, in Chinese. The keys are texts from Go; web/test/report.test.mjs compares them.
 export const captures: Record<string, string> = {
   "client": "客户端",
   "server": "服务端",
@@ -15,4 +14,9 @@ export const captures: Record<string, string> = {
   "its clock is {1} ahead of the client's, or else packets would be sent before they were posted, or after they completed": "它的时钟比客户端的快 {1}，否则报文会在投递之前或完成之后发送",
   "its clock is {1} behind that of the client's, or else packets would be sent before they were posted, or after they completed": "它的时钟比客户端的慢 {1}，否则报文会在投递之前或完成之后发送",
   "moved by {1}, or else packets would arrive before they were sent": "移动了 {1}，否则报文会在发送之前到达",
+  "the run failed before it could be fetched": "运行失败时还没有取到",
+  "oob: {1} closed the connection{2}": "{1} 关闭了 TCP 连接{2}",
+  "oob: {1} dropped the connection{2}": "{1} 中断了 TCP 连接{2}",
+  "peer {1}": "对端 {1}",
+  "; look at its output for the reason, then run both ends again": "；原因见它的输出，然后两端重新运行",
 };
