@@ -23,7 +23,7 @@ async function solve(page, part) {
 const metGoals = (page) => page.locator('[data-test^="goal."][data-met=true]').count();
 
 test('an examination with three mistakes, and its result', async (t) => {
-  const page = await open(t);
+  const page = await open(t, { served: true });
   const { exam, subjects } = await tables(page);
   assert.equal(exam.length, 20);
   assert.equal(exam.filter((part) => part.goals.length > 0).length, 10);
@@ -89,7 +89,7 @@ test('an examination with three mistakes, and its result', async (t) => {
 });
 
 test('the order of the answers depends on the seed alone', async (t) => {
-  const page = await open(t);
+  const page = await open(t, { served: true });
   const orders = [];
   for (const seed of [1, 2, 3, 4, 5, 6, 1]) {
     const exam = JSON.stringify({ seed, at: 0, answers: {}, met: {}, ended: '' });
@@ -177,7 +177,7 @@ test('an examination leaves the bench as it was, and a lesson’s address', asyn
 });
 
 test('the end of an examination asks only while parts are open, and begins at the top', async (t) => {
-  const page = await open(t, { height: 400 });
+  const page = await open(t, { height: 400, served: true });
   const part = await almostDone(page, 'exam-check');
   await press(page, 'exam.end');
   assert.match(await at(page, 'exam.end').innerText(), /1 part is open/);
@@ -198,7 +198,7 @@ test('the end of an examination asks only while parts are open, and begins at th
 });
 
 test('a look at the past takes no goal back', async (t) => {
-  const page = await open(t);
+  const page = await open(t, { served: true });
   const part = await almostDone(page, 'exam-rnr');
   await press(page, 'exam.restart');
   for (const action of part.solution) await perform(page, action);

@@ -27,13 +27,13 @@ for (const lang of ['en-US', 'zh-CN']) {
     const captions = new Set();
     for (let n = 0; n <= last; n++) {
       assert.equal(await step(page), n);
-      if (n < 5) assert.deepEqual(await states(page), Array(2).fill(['RESET', 'INIT', 'INIT', 'RTR', 'RTS'][n]), `caption ${n}`);
+      if (n < 6) assert.deepEqual(await states(page), Array(2).fill(['RESET', 'INIT', 'INIT', 'INIT', 'RTR', 'RTS'][n]), `caption ${n}`);
       if (n === 7) assert.equal(await page.locator('.wire [data-fate="in flight"]').count(), 1);
       if (n === last) break;
       assert.equal(await at(page, 'opening.lesson').count(), 0);
       captions.add(await at(page, 'opening.caption').innerText());
       await nextCaption(page);
-      while (n < 4 && new Set(await states(page)).size > 1) await page.clock.runFor(100); // the second end follows the first one
+      while (n < 5 && new Set(await states(page)).size > 1) await page.clock.runFor(100); // the second end follows the first one
     }
     assert.equal(captions.size, last);
     assert.match(await page.locator('.host.server .memory').innerText(), /hello, s/);
@@ -59,7 +59,7 @@ test('a longer caption stays longer', async (t) => {
 });
 
 test('skipping leads to the list of lessons, and the next visit begins there', async (t) => {
-  const page = await open(t, { fresh: true, clock: true, lang: 'zh-CN' });
+  const page = await open(t, { fresh: true, clock: true, lang: 'zh-CN', served: true });
   for (let n = 0; n < 2; n++) await nextCaption(page);
   await press(page, 'opening.skip');
   assert.ok(await at(page, 'lesson.objects').isVisible());
@@ -113,7 +113,7 @@ test('before its first step the opening counts nothing', async (t) => {
 });
 
 // The pane of each step in a narrow window.
-const panes = [...Array(7).fill('hosts'), 'wire', 'wire', 'hosts', 'details', 'details'];
+const panes = [...Array(7).fill('hosts'), 'wire', 'hosts', 'hosts', 'details', 'details'];
 const inView = () => {
   const marked = [...document.querySelectorAll('.marked')].at(-1);
   const box = marked.getBoundingClientRect();

@@ -20,7 +20,7 @@ test('a wrong prediction is explained, and counted once', async (t) => {
   await press(page, 'run');
   await verdict(page).waitFor();
   assert.equal(await verdict(page).getAttribute('data-right'), 'false');
-  assert.match(await verdict(page).innerText(), /wr_id 1: RNR_RETRY_EXC_ERR\. Your prediction: SUCCESS[^]*receive[^]*0 of 1 predictions/);
+  assert.match(await verdict(page).innerText(), /wr_id 1: RNR_RETRY_EXC_ERR\. Your prediction: SUCCESS[^]*receive[^]*Right predictions: 0 of 1/);
   assert.equal(await at(page, 'predict').count(), 0);
   // After an undo, or from the start again, the outcome is known, so nobody asks again.
   await press(page, 'undo');
@@ -48,18 +48,18 @@ test('right predictions: a success, a failed check, and no completion', async (t
   await press(page, 'predict.REM_ACCESS_ERR');
   await press(page, 'run');
   await verdict(page).waitFor();
-  assert.match(await verdict(page).innerText(), /As predicted[^]*no region or bound window has rkey[^]*2 of 2 predictions/);
+  assert.match(await verdict(page).innerText(), /As predicted[^]*no region or bound window has rkey[^]*Right predictions: 2 of 2/);
   await page.goto(page.url().split('#')[0] + '#lesson=sqd');
   const { solution } = await page.evaluate(() => JSON.parse(rawverbs.tables()).value.lessons.find((l) => l.id === 'sqd'));
   for (const action of solution.slice(0, 5)) await perform(page, action); // the second SEND waits in SQD
   await press(page, 'predict.NONE');
   await press(page, 'step');
   await verdict(page).waitFor();
-  assert.match(await verdict(page).innerText(), /no completion[^]*not complete[^]*3 of 3 predictions/);
+  assert.match(await verdict(page).innerText(), /no completion[^]*not complete[^]*Right predictions: 3 of 3/);
 });
 
 test('nobody must answer, a solution asks nothing, and the question can be turned off for good', async (t) => {
-  const page = await open(t, { hash: '#lesson=rnr', lang: 'zh-CN' });
+  const page = await open(t, { hash: '#lesson=rnr', lang: 'zh-CN', served: true });
   await perform(page, send);
   assert.match(await at(page, 'predict').innerText(), /没有完成项/);
   await press(page, 'run');
@@ -98,4 +98,37 @@ test('a narrow window says the question where the guide is not shown', async (t)
   await press(page, 'pane.hosts');
   await perform(page, send);
   await page.waitForFunction(() => /status of the completion of wr_id 1 /.test(document.querySelector('[data-test=said]').textContent));
+});
+
+test('without predictions the clock does not wait, and a look at the past keeps a prediction', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr' });
+  await perform(page, send);
+  await press(page, 'predict.SUCCESS');
+  await press(page, 'back');
+  await press(page, 'now');
+  assert.equal(await at(page, 'predict.SUCCESS').getAttribute('aria-pressed'), 'true');
+  await perform(page, receive);
+  assert.equal(await at(page, 'predict.SUCCESS').getAttribute('aria-pressed'), 'false');
+  assert.match(await at(page, 'predict').innerText(), /may change the outcome/);
+  await at(page, 'predict.on').uncheck();
+  await press(page, 'step');
+  assert.equal(await at(page, 'held').count(), 0);
+  assert.notEqual(await at(page, 'clock').innerText(), '0 ns');
+});
+
+test('the clock waits at play and at a run for a time, and goes on as it was asked to', async (t) => {
+  const page = await open(t, { hash: '#lesson=rnr' });
+  await perform(page, send);
+  await press(page, 'run.more');
+  await at(page, 'f.ns').fill('1000');
+  await press(page, 'submit');
+  await at(page, 'held').waitFor();
+  assert.equal(await at(page, 'clock').innerText(), '0 ns');
+  await press(page, 'undo');
+  assert.equal(await at(page, 'held').count(), 0);
+  await press(page, 'redo');
+  await press(page, 'play');
+  await press(page, 'held.RNR_RETRY_EXC_ERR');
+  await verdict(page).waitFor(); // it plays to the end
+  assert.equal(await verdict(page).getAttribute('data-right'), 'true');
 });

@@ -5,6 +5,7 @@ import { inline } from '../common/prose';
 import { find, language, languageNames, setLanguage, t, type Language } from '../texts';
 import { DialogHost } from './dialog';
 import { Dock } from './dock';
+import { isTask } from './exam';
 import { Guide } from './guide';
 import { HostCard } from './host';
 import { keep, kept } from './keep';
@@ -127,8 +128,8 @@ function NextGoal({ state }: { state: State }) {
   const { goals } = state.moment.snapshot;
   const next = goals.find((goal) => goal.met < 0);
   const id = state.setup.lesson;
-  if (!next || !id) return null;
-  const text = find(`lesson.${id}.goal.${next.key}`) || find(`${id}.goal.${next.key}`);
+  if (!next || !id || isTask(state)) return null; // a task that was solved once has its goals
+  const text = find(`lesson.${id}.goal.${next.key}`);
   return <p class="next-goal" data-test="goal.next"><strong>{t('ui.lesson.next-goal', { n: goals.indexOf(next) + 1, all: goals.length })}</strong> <span title={text.replaceAll('`', '')}>{inline(text)}</span></p>;
 }
 

@@ -1,12 +1,13 @@
-// The dialog of the page: a sheet at the right edge. One at a time; Escape closes it, and the focus
+// The dialog of the page: a sheet beside its host. One at a time; Escape closes it, and the focus
 // returns to what opened it.
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { Action, Refusal } from '../api';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
+import { PageError } from './engine';
 import { EngineText, RefusalBox } from './refusal';
-import { perform } from './store';
+import { advance, perform } from './store';
 
 let current: JSX.Element | null = null;
 let changed = () => {};
@@ -71,26 +72,31 @@ export function SheetHead({ title, call, host }: { title: string; call?: string;
 }
 
 export interface Outcome {
-  problem?: string; // the call has no meaning
+  problem?: Error; // the call has no meaning
   refused?: Refusal; // the device refuses it
 }
 
 /** Carries out an action of a dialog. The dialog closes unless there is something to correct. */
 export function submit(action: Action): Outcome {
   try {
+    if (action.do === 'run') {
+      advance(action);
+      closeDialog();
+      return {};
+    }
     const refused = perform(action).result?.refused;
     if (refused) return { refused };
     closeDialog();
     return {};
   } catch (error) {
-    return { problem: (error as Error).message };
+    return { problem: error as Error };
   }
 }
 
 /** Shows what went wrong in a dialog. With marked, the dialog marks the bits that a refusal names. */
 export function OutcomeBox({ outcome, marked }: { outcome: Outcome; marked?: boolean }) {
   if (outcome.problem !== undefined) {
-    return <p class="problem" role="alert" data-test="problem"><EngineText text={outcome.problem} /></p>;
+    return <p class="problem" role="alert" data-test="problem">{outcome.problem instanceof PageError ? outcome.problem.message : <EngineText text={outcome.problem.message} />}</p>;
   }
   return outcome.refused ? <RefusalBox refusal={outcome.refused} test="refusal" marked={marked ?? false} /> : null;
 }

@@ -1,22 +1,26 @@
 // The details below the hosts: what the last action did, the selected packet, and all packets and events
 // as tables, which say in words what the wire draws.
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import type { Action, Code, Event, PacketView, Tables } from '../api';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Action, Code, Completion, Event, PacketView, Tables } from '../api';
 import { hex, time } from '../common/format';
-import { eventText, find, language, t } from '../texts';
+import { find, language, listed, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
 import { fateText, ignored, PacketPanel, selectPacket } from './packet';
 import { EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers, making } from './forms';
-import { bad, nanoseconds, owner } from './wirepane';
+import { bad, markText, nanoseconds, owner } from './wirepane';
 
 const tabs: Detail[] = ['result', 'packet', 'packets', 'graph', 'events'];
 const newest = 100; // rows of a table
 
 export function Dock({ state }: { state: State }) {
+  const panel = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (['result', 'packet'].includes(state.detail)) panel.current?.scrollTo({ top: 0 });
+  }, [state.detail, state.cursor, state.selected]);
   const onKey = (event: KeyboardEvent) => {
     const move = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (!move) return;
@@ -40,7 +44,7 @@ export function Dock({ state }: { state: State }) {
           </button>
         ))}
       </div>
-      <div class="dock-panel" id="dock-panel" role="tabpanel" aria-labelledby={`tab-${state.detail}`} tabIndex={0}>
+      <div class="dock-panel" id="dock-panel" ref={panel} role="tabpanel" aria-labelledby={`tab-${state.detail}`} tabIndex={0}>
         {state.detail === 'result' && <ResultPanel state={state} />}
         {state.detail === 'packet' && <PacketPanel state={state} />}
         {state.detail === 'packets' && <PacketsTable state={state} />}
@@ -88,12 +92,22 @@ function ResultPanel({ state }: { state: State }) {
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
         {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
+        {(result.completions ?? []).map((wc) => wc.status === 'RETRY_EXC_ERR' && <Lost key={wc.id} packets={state.moment.packets} from={action.host!} wc={wc} />)}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
       </div>
       <Lines code={result.code} />
     </div>
   );
+}
+
+// The packets of an unanswered request, and their answers, that did not get through.
+function Lost({ packets, from, wc }: { packets: PacketView[]; from: string; wc: Completion }) {
+  const own = packets.filter((p) => p.from === from && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id));
+  const answers = packets.filter((p) => own.some(({ id }) => id === p.why.answers));
+  const lost = [...own, ...answers].filter((p) => p.fate === 'dropped' || p.fate === 'unrouted' || ignored(p));
+  if (lost.length === 0) return null;
+  return <p class="small" data-test="lost">{t('ui.result.lost', { packets: listed(lost.map((p) => `#${p.id} ${p.outcome ? find(`ui.outcome.${p.outcome}`) : fateText(p)}`)) })}</p>;
 }
 
 // What ibv_query_qp has returned. The call changes nothing, so the moment has the same.
@@ -203,7 +217,7 @@ function PacketsTable({ state }: { state: State }) {
       <td class="mono">{p.opcode}{p.carries && ` ${carried(p.carries)}`}</td>
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono when">{time(p.sent_ns)}</td>
-      <td class="mono when">+{time(p.arrives_ns - p.sent_ns)}</td>
+      <td class="mono when">{p.fate === 'dropped' || p.fate === 'unrouted' ? '–' : `+${time(p.arrives_ns - p.sent_ns)}`}</td>
       <td>{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
       <td><EngineText text={p.why.text} /></td>
     </tr>
@@ -256,7 +270,7 @@ function EventsTable({ state }: { state: State }) {
       <td class="mono when">{time(nanoseconds(e))}</td>
       <td><span class={`badge ${e.end}`}>{find(`ui.host.${e.end}`)}</span></td>
       <td class="mono">{e.verb === 'tcp' ? 'TCP' : e.verb}</td>
-      <td>{eventText(e)} {attributes(e.attrs) && <details class="raw"><summary aria-label={t('ui.events.fields')} title={t('ui.events.fields')}>…</summary> <span class="mono small">{attributes(e.attrs)}</span></details>}</td>
+      <td>{markText(e)} {attributes(e.attrs) && <details class="raw"><summary aria-label={t('ui.events.fields')} title={t('ui.events.fields')}>…</summary> <span class="mono small">{attributes(e.attrs)}</span></details>}</td>
     </tr>
   );
   const { events, snapshot } = state.moment;

@@ -70,7 +70,7 @@ export function Many({ test, label, value, onChange, hint, options }: Common<str
         {options.filter((o) => !o.rare).map(one)}
       </div>
       {rare.length > 0 && (
-        <details open={rare.some((o) => value.includes(o.value))}>
+        <details>
           <summary data-test={`${test}.more`}>{t('ui.f.more')}</summary>
           <div class="checks">{rare.map(one)}</div>
         </details>

@@ -7,6 +7,7 @@ import { currentExam, ExamPane, isTask } from './exam';
 import { kept } from './keep';
 import { Lesson } from './lesson';
 import { Mistake } from './mistake';
+import { startOpening } from './opening';
 import { open, openBench, openMistake, type State } from './store';
 
 export type List = 'lessons' | 'mistakes' | 'exam';
@@ -60,12 +61,12 @@ function Entries({ list, state, onOpen }: { list: 'lessons' | 'mistakes'; state:
   const names = lessons ? state.tables.lessons.map((l) => l.id) : state.tables.mistakes.map((m) => m.name);
   const current = lessons ? state.setup.lesson : state.mistake;
   const choose = (name: string) => {
-    attempt(() => (lessons ? open(JSON.stringify({ lesson: name })) : openMistake(name)));
+    if (name !== current) attempt(() => (lessons ? open(JSON.stringify({ lesson: name })) : openMistake(name)));
     onOpen();
   };
   return (
     <>
-      <p class="guide-lead">{t(lessons ? 'ui.lessons.lead' : 'ui.mistakes.lead')}</p>
+      <p class="guide-lead">{t(lessons ? 'ui.lessons.lead' : 'ui.mistakes.lead')} {lessons && <button type="button" class="plain link" data-test="opening.again" onClick={() => attempt(startOpening)}>{t('ui.opening.again')}</button>}</p>
       <ol class="entries">
         {names.map((name, i) => (
           <li key={name}>

@@ -49,7 +49,7 @@ export function Mistake({ state, name }: { state: State; name: string }) {
 
 // What both ends saw since the question: refused calls, completions, asynchronous events, and the states at the end.
 function Seen({ state, since }: { state: State; since: number }) {
-  const results = state.results.map((result, i) => ({ result, host: state.actions[i]!.host })).slice(since);
+  const results = state.results.map((result, i) => ({ result, host: state.actions[i]!.host })).slice(since, state.cursor);
   return (
     <section class="seen" data-test="mistake.seen" aria-labelledby="seen-title">
       <h3 id="seen-title">{t('ui.mistake.seen')}</h3>

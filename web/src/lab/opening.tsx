@@ -11,10 +11,10 @@ import { change, forward, get, open, play, undo, type Pane, type State } from '.
 const message = 'hello, server';
 const part = { mr: 'buf', offset: 0 };
 
-// What follows the actions of "Connect both".
+// What comes after the two moves to INIT, and after the other actions of "Connect both".
+const receive: Action = { do: 'post_recv', host: 'server', name: 'qp', wrs: [{ id: 1, sgl: [{ ...part, length: 64 }] }] };
 const send: Action[] = [
   { do: 'write', host: 'client', name: part.mr, offset: 0, text: message },
-  { do: 'post_recv', host: 'server', name: 'qp', wrs: [{ id: 1, sgl: [{ ...part, length: 64 }] }] },
   { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', flags: ['SIGNALED'], sgl: [{ ...part, length: message.length }] }] },
   { do: 'step' },
   { do: 'step' },
@@ -26,13 +26,13 @@ const send: Action[] = [
 const captions: { pane: Pane; changes: string[][] }[] = [
   { pane: 'hosts', changes: [['client.qp', 'server.qp']] }, // RESET, before the first action
   { pane: 'hosts', changes: [['client.qp'], ['server.qp']] }, // INIT
+  { pane: 'hosts', changes: [['server.qp']] }, // a receive
   { pane: 'hosts', changes: [['server.told'], ['client.told']] }, // the exchange
   { pane: 'hosts', changes: [['client.qp'], ['server.qp']] }, // RTR
   { pane: 'hosts', changes: [['client.qp'], ['server.qp']] }, // RTS
   { pane: 'hosts', changes: [['client.buf']] },
-  { pane: 'hosts', changes: [['server.qp']] },
   { pane: 'wire', changes: [['client.qp']] },
-  { pane: 'wire', changes: [['server.buf', 'server.cq']] },
+  { pane: 'hosts', changes: [['server.buf', 'server.cq']] },
   { pane: 'hosts', changes: [['client.cq']] },
   { pane: 'details', changes: [['client.cq']] },
   { pane: 'details', changes: [['server.cq']] },
@@ -59,7 +59,8 @@ export function startOpening() {
   const before = get().actions.findIndex((action) => action.do === 'modify_qp');
   while (get().actions.length > before) undo(); // the playback carries them out again
   const stay = (n: number) => readingTime(find(`ui.opening.${momentAt(n).at}`)) / momentAt(n).parts;
-  change({ future: [...get().future, ...send], opening: { before, stay }, pane: captions[0]!.pane, message: '' });
+  const moves = get().future;
+  change({ future: [...moves.slice(0, 2), receive, ...moves.slice(2), ...send], opening: { before, stay }, pane: captions[0]!.pane, message: '' });
   if (!matchMedia('(prefers-reduced-motion: reduce)').matches) play(true, true);
 }
 
@@ -89,7 +90,7 @@ export function Opening({ state }: { state: State }) {
   const leave = (lesson?: string) => attempt(() => open(JSON.stringify(lesson ? { lesson } : {})));
   return (
     <section class="opening" aria-label={t('ui.opening')} data-test="opening" data-step={at}>
-      <span class="opening-at mono small" aria-hidden="true">{at} / {last}</span>
+      <span class="opening-at mono small" aria-hidden="true">{at + 1} / {captions.length}</span>
       <p class="caption" aria-live="polite" data-test="opening.caption">{find(`ui.opening.${at}`)} {end && <strong>{t('ui.opening.turn')}</strong>}</p>
       <div class="buttons">
         {end
@@ -98,7 +99,7 @@ export function Opening({ state }: { state: State }) {
               <button type="button" data-test="opening.play" onClick={() => play(!playing, true)}>{t(playing ? 'ui.pause' : 'ui.play')}</button>
               <button type="button" class={playing ? '' : 'primary'} data-test="opening.next" onClick={() => attempt(next)}>{t('ui.opening.next')}</button>
             </>}
-        <button type="button" data-test="opening.skip" onClick={() => leave()}>{t(end ? 'ui.bench' : 'ui.opening.skip')}</button>
+        {!end && <button type="button" data-test="opening.skip" onClick={() => leave()}>{t('ui.opening.skip')}</button>}
       </div>
     </section>
   );

@@ -49,7 +49,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
     setField(null);
     setBit({ start: first?.start ?? 0, text: '0' });
   }, [packet.id]);
-  const startOf = (f: FieldView) => headers.find((h) => h.fields.includes(f))?.start ?? 0;
+  const startOf = (f: FieldView) => headers.find((h) => h.fields.some((other) => other.bit === f.bit))?.start ?? 0;
   const choose = (f: FieldView) => {
     setField(f);
     setBit({ start: startOf(f), text: String(f.bit - startOf(f)) });
@@ -81,12 +81,12 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
       </div>
       {detail && (
         <div class="packet-fields">
-          <Fields headers={headers} flipped={packet.flipped ?? []} marked={packet.marked ?? false} chosen={field} onChoose={choose} />
           <p class="field-about" aria-live="polite">
             {field
               ? <FieldAbout field={field} start={startOf(field)} words={words} />
               : <span class="muted">{t('ui.packet.choose')}</span>}
           </p>
+          <Fields headers={headers} flipped={packet.flipped ?? []} marked={packet.marked ?? false} chosen={field} onChoose={choose} />
         </div>
       )}
     </div>

@@ -1,13 +1,13 @@
 // A prediction before a run: while a send request is not complete, the guide asks for the status of its completion. What
 // it asks and what it says afterwards comes from the session, so it serves every lesson.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Action, Completion, Host, QPView, SendView, Tables } from '../api';
+import type { Completion, Host, QPView, SendView, Tables } from '../api';
 import { find, t } from '../texts';
 import { inline } from '../common/prose';
 import { attempt } from './attempt';
 import { keep, kept } from './keep';
 import { EngineText } from './refusal';
-import { change, perform, type State } from './store';
+import { change, perform, play, type State } from './store';
 
 /** A request to predict. */
 export interface Request {
@@ -105,18 +105,24 @@ export function Predict({ state }: { state: State }) {
   const { asked } = state;
   const guess = state.guess === declined ? '' : state.guess;
   const [verdict, setVerdict] = useState<VerdictProps | null>(null);
+  const [again, setAgain] = useState(false); // the same question, after a prediction
+  const count = useRef(state.actions.length); // of the actions when the effect ran last
   const box = useRef<HTMLElement>(null);
   const fresh = state.actions.length <= state.tables.lessons.find((l) => l.id === state.setup.lesson)!.start.length;
 
   useEffect(() => {
     if (state.cursor < state.actions.length) return; // the past
+    const acted = state.actions.length !== count.current;
+    count.current = state.actions.length;
     let open = asked;
     let judged = false;
     if (open) {
       const outcome = outcomeOf(state, open);
-      if (outcome === null) {
-        const last = state.actions.at(-1)!;
-        if (guess && !passive.has(last.do) && state.actions.length - 1 > asked!.post) change({ guess: '' }); // the learner has done something: asked again
+      if (outcome === null && on) {
+        if (guess && acted && !passive.has(state.actions.at(-1)!.do)) {
+          change({ guess: '' }); // what the learner has done may change the outcome
+          setAgain(true);
+        }
         return;
       }
       if (outcome) {
@@ -130,6 +136,7 @@ export function Predict({ state }: { state: State }) {
       }
     }
     open = on && !state.solution ? nextRequest(state) : null; // a solution asks nothing
+    if (open?.key !== asked?.key) setAgain(false);
     if (open?.key !== asked?.key || state.guess) change({ asked: open, guess: '', held: null });
     if (!judged && (open?.key !== asked?.key || fresh)) setVerdict(null); // another question, or a new start
   }, [state.moment, on]);
@@ -145,6 +152,7 @@ export function Predict({ state }: { state: State }) {
   const posts = asked || verdict || state.moment.snapshot.hosts.some((h) => h.objects.some((o) => o.qp && ['RTS', 'SQD', 'SQE', 'ERR'].includes(o.qp.state)));
   const choose = (status: string) => {
     change({ guess: status });
+    setAgain(false);
     setVerdict(null);
   };
   const toggle = (to: boolean) => {
@@ -159,7 +167,7 @@ export function Predict({ state }: { state: State }) {
           <p id="predict-title">{inline(question!)}</p>
           <Choices request={asked} name="predict" title="predict-title" guess={guess} onChoose={choose} />
           {cause && <p class="small muted"><EngineText text={cause} /></p>}
-          <p class="small muted">{t(guess ? 'ui.predict.run' : 'ui.predict.skip')}</p>
+          <p class="small muted">{t(guess ? 'ui.predict.run' : again ? 'ui.predict.again' : 'ui.predict.skip')}</p>
         </div>
       )}
       {posts && <label class="inline-check small"><input type="checkbox" data-test="predict.on" checked={on} onChange={(event) => toggle(event.currentTarget.checked)} /> {t('ui.predict.on')}</label>}
@@ -194,16 +202,18 @@ export function Held({ state }: { state: State }) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => box.current?.querySelector('button')?.focus(), [held !== null]);
   if (!asked || !held) return null;
-  const go = (guess: string, action: Action) => {
+  const go = (guess: string) => {
+    const { action, playing } = held;
     change({ guess });
     attempt(() => perform(action));
-    document.querySelector<HTMLElement>(`[data-test="${action.do}"]`)?.focus();
+    if (playing) play(true, true);
+    document.querySelector<HTMLElement>(`[data-test="${playing ? 'play' : action.do}"]`)?.focus();
   };
   return (
     <div class="held" ref={box} data-test="held">
       <p id="held-title">{inline(questionOf(asked))} <span class="muted">{t('ui.predict.held')}</span></p>
-      <Choices request={asked} name="held" title="held-title" guess="" onChoose={(status) => go(status, held)} />
-      <button type="button" class="plain link" data-test="held.decline" onClick={() => go(declined, held)}>{t('ui.predict.decline')}</button>
+      <Choices request={asked} name="held" title="held-title" guess="" onChoose={go} />
+      <button type="button" class="plain link" data-test="held.decline" onClick={() => go(declined)}>{t('ui.predict.decline')}</button>
     </div>
   );
 }

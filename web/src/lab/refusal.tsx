@@ -3,6 +3,7 @@ import type { Refusal } from '../api';
 import { durations } from '../common/format';
 import { Quoted } from '../common/quoted';
 import { t, translated } from '../texts';
+import { PageError } from './engine';
 
 /** A text from the engine, in the reader's language. */
 export const EngineText = ({ text }: { text: string }) => <Quoted text={durations(text)} translation={translated(text) && noteText(text)} note={t('ui.english')} />;
@@ -13,7 +14,8 @@ export const noteText = (note: string) => durations(translated(note) ?? note);
 /** What an error says, for a message: in the reader's language, or in English, and it says so. */
 export function problemText(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return translated(text) === undefined ? `${durations(text)} ${t('ui.english')}` : noteText(text);
+  if (error instanceof PageError) return text;
+  return translated(text) === undefined ? `${durations(text)}${t('ui.english')}` : noteText(text);
 }
 
 /** The cause in a sentence or two. For the bits of a mask it says only how many are wrong. */

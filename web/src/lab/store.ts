@@ -21,7 +21,7 @@ export interface State {
   mistake: string | null;
   actions: Action[]; // carried out
   results: (Result | null)[]; // of the actions; null if the session was opened with the action
-  scratch: boolean; // an empty session in place of the bench: of a question, or at the end of the examination
+  scratch: boolean; // an empty session in place of the bench: of a question of the examination
   future: Action[]; // what was undone, or what a solution does next
   solution: boolean; // future is what is left of a solution
   cursor: number; // how many actions the shown moment has
@@ -29,7 +29,7 @@ export interface State {
   playing: boolean;
   asked: Request | null; // a prediction that the guide asks for
   guess: string; // the prediction
-  held: Action | null; // of the clock, until the learner predicts or declines
+  held: { action: Action; playing: boolean } | null; // of the clock, until the learner predicts or declines
   opening: { before: number; stay(n: number): number } | null; // while the opening is shown: how many actions came before it, and how many milliseconds the moment after n of its own stays
   speed: number;
   selected: number | null; // a packet
@@ -138,7 +138,7 @@ export function perform(action: Action): Snapshot {
     actions,
     results,
     future: next ? state.future.slice(1) : [],
-    solution: next && state.solution,
+    solution: state.solution && (next || state.future.length === 0), // also after its end
     opening: next ? state.opening : null,
     held: null,
     cursor: actions.length,
@@ -205,7 +205,7 @@ export const atEnd = ({ cursor, actions, future, moment }: State) => cursor === 
 /** Lets time pass, unless a prediction is asked for: then the action waits. Returns false if it does. */
 export function advance(action: Action): boolean {
   if (state.asked && !state.guess && state.cursor === state.actions.length) {
-    change({ held: action, playing: false });
+    change({ held: { action, playing: state.playing }, playing: false });
     return false;
   }
   perform(action);

@@ -18,7 +18,7 @@ export function WirePane({ state }: { state: State }) {
   const since = shown.length < packets.length ? shown[0]!.sent_ns : -1;
   const hidden = snapshot.packets_total - shown.length;
   const name = namer(snapshot.hosts);
-  const keys = new Map<string, string>(); // the newest rkey of each host: one that stays is written once, or with its end
+  const keys = new Map<string, string>(); // the newest rkey that each host has sent: only a new one is written, and the one that a SEND invalidates
   const fresh = ({ carries, from }: PacketView) => {
     const [key = ''] = /rkey 0x\w+/.exec(carries) ?? [];
     if (!key || (keys.get(from) === key && carries !== key)) return '';
@@ -51,7 +51,7 @@ export function WirePane({ state }: { state: State }) {
         {empty
           ? <p class="empty">{t('ui.wire.empty')}</p>
           : <Wire
-              label={t('ui.wire.label')} messages={messages} marks={[...marks(events, since, (e) => name(owner(snapshot.hosts, e))), ...waits(state, since)]}
+              label={t('ui.wire.label')} messages={messages} marks={marks(events, since, (e) => name(owner(snapshot.hosts, e)))}
               now={snapshot.now_ns} selected={state.selected} onSelect={selectPacket}
             />}
       </div>
@@ -113,21 +113,11 @@ function marks(events: Event[], since: number, name: (e: Event) => string): Mark
   }));
 }
 
-// A program's waits for events of its completion queues, which are calls and no events.
-function waits({ actions, cursor, moment }: State, since: number): Mark[] {
-  const all: Mark[] = [];
-  actions.slice(0, cursor).forEach((action, i) => {
-    if (action.do !== 'get_cq_event') return;
-    const at = moment.events.reduce((latest, e) => (e.action <= i ? Math.max(latest, nanoseconds(e)) : latest), 0);
-    if (at >= since) all.push({ key: `w${i}`, side: action.host === 'client' ? 'left' : 'right', at, order: i, text: `ibv_get_cq_event ${action.name ?? ''}` });
-  });
-  return all;
-}
-
 /** Reports whether an event is a refused call, a failed request or a failure that the device reports. */
 export const bad = (e: Event) => e.attrs?.error !== undefined || e.attrs?.fatal === true || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
 
-function markText(e: Event): string {
+/** An event in a few words, with the wr_id and the status of a request. */
+export function markText(e: Event): string {
   if (e.event === 'wr.completed') return t('ui.wire.polled', { what: [e.attrs?.opcode, e.attrs?.status, e.attrs?.wr_id].filter((part) => part !== undefined && part !== '').join(' ').replaceAll('IBV_WC_', '') });
   const text = e.event === 'wr.posted' ? `${eventText(e)} ${e.attrs?.wr_id ?? ''}` : eventText(e);
   if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });

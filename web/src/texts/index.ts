@@ -42,8 +42,8 @@ export function find(key: string, values: Record<string, string | number> = {}):
   return fill((languages[current] as Record<string, string>)[key] ?? '', values);
 }
 
-/** Returns names as a list: "PD and CQ". */
-export const listed = (names: string[]) => new Intl.ListFormat(current).format(names);
+/** Returns names as a list: "PD and CQ", "PD、CQ". */
+export const listed = (names: string[]) => (current === 'zh' ? names.join('、') : new Intl.ListFormat(current).format(names));
 
 /** Returns what an event says, in the page's language. */
 export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);

@@ -5,6 +5,7 @@ package workbench
 import (
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/softroce/simulated"
 )
 
@@ -34,6 +35,7 @@ func (h *host) getCQEvent(a *Action) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.note(&event.CQEventAwaited, "ibv_get_cq_event "+o.name)
 	if o.events > 0 {
 		o.events--
 		o.unacked++

@@ -164,6 +164,7 @@ func TestQuotedTexts(t *testing.T) {
 	files["a peer without a receive"] = File{Actions: script(connected(nil, nil), send(1, 8), run)}
 	files["a full queue that a poll empties"] = File{Actions: script(connect(eitherQuiet, nil, nil), post(signalLast(writes(1, fewSends))...), post(writes(5, 1)...))}
 	files["a silent peer"] = File{Actions: script(connected(nil, values{"TIMEOUT": 31}), send(1, 8), drop(1), run)}
+	files["sends in flight in SQD"] = File{Actions: script(connected(nil, nil), send(1, 8), move("client", theQP, "SQD", nil), move("client", theQP, "RTS", nil))}
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}

@@ -3,7 +3,7 @@ export const exam = {
   // 1
   "exam-init.title": "发给 INIT 队列对的报文",
   "exam-init.ask": "服务端的队列对处于 INIT，并投递了一个接收请求。处于 RTS 的客户端向它发送一条消息。服务端的设备怎么做？",
-  "exam-init.answer.1": "填好接收请求，等队列对到了 RTR 再报告。",
+  "exam-init.answer.1": "把数据放进接收请求，等队列对到了 RTR 再报告。",
   "exam-init.answer.2": "回答 RNR NAK，因为队列对还没有就绪。",
   "exam-init.answer.3": "丢弃报文，不作应答。",
   "exam-init.wrong.1": "处于 INIT 的队列对不处理任何报文。它的接收请求原样等待。",
@@ -62,7 +62,7 @@ export const exam = {
 
   // 8
   "exam-notice.title": "写入并且通知",
-  "exam-notice.ask": "用一个请求，把客户端偏移 0 处的 21 字节文本 WRITE 到服务端的 `buf`。服务端的程序要靠一个立即数为 42 的完成项得知。",
+  "exam-notice.ask": "用一个请求，把客户端偏移 0 处的 21 字节文本 WRITE 到服务端的 `buf`。服务端的程序要靠一个立即数为 42 的完成项得知数据已写入。",
   "exam-notice.goal.notice": "在服务端轮询到这个 WRITE 的立即数 42，文本已在它的内存里。",
   "exam-notice.why": "RDMA_WRITE_WITH_IMM 在写入的同时，用掉服务端的一个接收请求来产生完成项。没有接收请求，服务端的设备就回答 RNR NAK。",
 
@@ -151,7 +151,7 @@ export const exam = {
 
   // 19
   "exam-retries.title": "RETRY_EXC_ERR 说明什么",
-  "exam-retries.ask": "一个请求以 RETRY_EXC_ERR 完成。哪种错误符合？",
+  "exam-retries.ask": "一个请求以 RETRY_EXC_ERR 完成。可能是哪种错误？",
   "exam-retries.answer.1": "客户端的 DEST_QPN 不是服务端的队列对。",
   "exam-retries.answer.2": "服务端没有投递接收请求。",
   "exam-retries.answer.3": "rkey 错误。",

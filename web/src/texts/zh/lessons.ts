@@ -3,7 +3,7 @@
 export const lessons = {
   // 1
   "lesson.objects.title": "有哪些对象",
-  "lesson.objects.intro": "RDMA 设备传输数据时不经过内核。因此程序要事先建好各种对象，设备凭这些对象自行检查每一次访问。\n\n保护域（PD）圈定可以一起使用的东西。内存区域（MR）是允许设备读写的内存。完成队列（CQ）是设备报告工作完成的地方。队列对（QP）由一个发送队列、一个接收队列和一个状态组成。\n\n在两台主机上各建一个。观察每个新对象出现在哪里：内存区域和队列对属于某个 PD，而 CQ 属于设备。",
+  "lesson.objects.intro": "RDMA 设备传输数据时不经过内核。因此程序要事先建好各种对象，设备凭这些对象自行检查每一次访问。\n\n保护域（PD）圈定可以一起使用的东西。内存区域（MR）是允许设备读写的内存。完成队列（CQ）是设备报告工作完成的地方。队列对（QP）由一个发送队列、一个接收队列和一个状态组成。\n\n在两台主机上把这几种对象各建一个。观察每个新对象出现在哪里：内存区域和队列对属于某个 PD，而 CQ 属于设备。",
   "lesson.objects.goal.pd": "在两台主机上各建一个 PD。",
   "lesson.objects.hint.pd": "调用是 `ibv_alloc_pd`。PD 只需要已打开的设备。内存区域和队列对则需要 PD。",
   "lesson.objects.goal.mr": "在两台主机上各注册一个内存区域。",
@@ -41,9 +41,9 @@ export const lessons = {
 
   // 3
   "lesson.exchange.title": "交换",
-  "lesson.exchange.intro": "两个队列对无法自己找到对方。在 RTR 之前，每一端必须知道对端的三样东西：队列对编号（QPN）、第一个报文的序号（PSN）和地址（GID）。要做 WRITE 和 READ，还需要对端内存的地址、长度和 rkey。\n\nverbs 不负责传送这些数。多数程序用 TCP 传送，也有的交给连接管理器。在这里，一个操作就代表那条 TCP 消息。\n\n让每一端告诉另一端。观察另一端此后知道了什么。",
+  "lesson.exchange.intro": "两个队列对无法自己找到对方。在 RTR 之前，每一端必须知道对端的三样东西：队列对编号（QPN）、第一个报文的序号（PSN）和地址（GID）。要发起 WRITE 和 READ，还需要对端内存的地址、长度和 rkey。\n\nverbs 不负责传送这些数。多数程序用 TCP 传送，也有的交给连接管理器。在这里，一个操作就代表那条 TCP 消息。\n\n让每一端告诉另一端。观察另一端此后知道了什么。",
   "lesson.exchange.goal.client": "让客户端把自己的端点信息告诉服务端。",
-  "lesson.exchange.hint.client": "按客户端队列对 `qp` 的“告知对端…”。客户端自己选择第一个 PSN。这里是 0x100，真实的程序取随机数。",
+  "lesson.exchange.hint.client": "按客户端队列对 `qp` 的“告知对端…”。客户端自行设定第一个 PSN。这里是 0x100，真实的程序取随机数。",
   "lesson.exchange.goal.server": "让服务端把自己的端点信息告诉客户端。",
   "lesson.exchange.hint.server": "按服务端队列对 `qp` 的“告知对端…”。服务端的第一个 PSN 是 0x200。",
   "lesson.exchange.goal.region": "让服务端把自己的内存区域告诉客户端。",
@@ -133,7 +133,7 @@ export const lessons = {
   // events
   "lesson.events.title": "轮询、启用通知、再轮询：丢失的唤醒",
   "lesson.events.intro": "一直轮询的程序要占用整个处理器。它也可以睡眠，直到设备报告完成事件。`ibv_req_notify_cq` 启用 CQ 的通知：下一个完成项产生一个事件，然后通知就停用了。`ibv_get_cq_event` 从 CQ 的通道取一个事件，没有事件就睡眠。\n\n启用通知只对以后有效。已经在 CQ 里的完成项不产生事件。所以程序先启用通知，再轮询一次，只有什么也没轮询到才睡眠。\n\n服务端投递了四个接收请求。先犯一次这个错误：让它太晚启用通知，然后等待。启用过一次通知之后，会出现“等待”按钮，它调用 `ibv_get_cq_event`；程序会睡眠的地方，实验室会指出来，然后继续。",
-  "lesson.events.goal.asleep": "在服务端太晚启用 CQ 的通知，然后等待，使程序在消息已经到来时却会睡眠。",
+  "lesson.events.goal.asleep": "在服务端太晚启用 CQ 的通知，然后等待，让程序在消息已经到来时仍去睡眠。",
   "lesson.events.hint.asleep": "在客户端投递 8 字节的 SEND，推进时钟。接收请求的完成项已在服务端的 CQ 里。现在启用这个 CQ 的通知，中间不轮询，就按“等待”。",
   "lesson.events.goal.found": "启用通知之后轮询，找到那条消息。",
   "lesson.events.hint.found": "在服务端轮询 `cq`。完成项一直都在那里。CQ 的通知仍然启用着，因为后来没有新的完成项。",
@@ -219,7 +219,7 @@ export const lessons = {
 
   // windows
   "lesson.windows.title": "内存窗口：会失效的 rkey",
-  "lesson.windows.intro": "内存区域的 rkey 向它的 PD 里每个队列对的对端开放整个内存区域，直到它被注销。内存窗口（MW）只开放一部分，有自己的权限，程序说结束，它的 rkey 就失效。\n\n2 型窗口由工作请求 BIND_MW 绑定。它不做系统调用，也不发送报文。绑定给窗口一个新的 rkey，它只在绑定时所用的队列对上有效。在 C 里，这个 rkey 的最低字节由程序选择，通常用 `ibv_inc_rkey`；实验室也这样做。内存区域必须有 MW_BIND，如果要让对端写，还要有 LOCAL_WRITE。使密钥失效（invalidate）有两种：本端用 LOCAL_INV；另一端用 SEND_WITH_INV，这是一种 SEND，同时把密钥还回来。1 型更老：由 `ibv_bind_mw` 绑定，它的 rkey 在 PD 的所有队列对上有效，再绑定一次就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
+  "lesson.windows.intro": "内存区域的 rkey 向它的 PD 里每个队列对的对端开放整个内存区域，直到它被注销。内存窗口（MW）只开放一部分，有自己的权限，程序说结束，它的 rkey 就失效。\n\n2 型窗口由工作请求 BIND_MW 绑定。它不做系统调用，也不发送报文。绑定给窗口一个新的 rkey，它只在绑定时所用的队列对上有效。在 C 里，这个 rkey 的最低字节由程序选择，通常用 `ibv_inc_rkey`；实验室也这样做。内存区域必须有 MW_BIND，如果要让对端写，还要有 LOCAL_WRITE。使密钥失效（invalidate）有两种方式：本端用 LOCAL_INV；另一端用 SEND_WITH_INV，这是一种 SEND，同时把密钥还回来。1 型更老：由 `ibv_bind_mw` 绑定，它的 rkey 在 PD 的所有队列对上有效，再绑定一次就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
   "lesson.windows.goal.bind": "在服务端建一个 2 型窗口，以 REMOTE_WRITE 绑定到 `buf` 的一部分，并轮询到绑定的完成项。",
   "lesson.windows.hint.bind": "在服务端按 MW，选择 2 型。然后在服务端的 `qp` 按“投递发送…”：BIND_MW，选这个窗口和 `buf`，偏移 128，长度 64，权限 REMOTE_WRITE。在服务端轮询 `cq`。没有报文发出。",
   "lesson.windows.goal.write": "把窗口告诉客户端，让它通过窗口 WRITE 自己的文本（全部 18 字节）。",
@@ -348,7 +348,7 @@ export const lessons = {
   "lesson.sqd.hint.sent": "SQD→RTS 只要 STATE。推进时钟，然后在客户端轮询。",
   "lesson.sqd.question": "一个队列对处于 SQD，并且投递了接收请求。它的对端处于 RTS，发来一条消息。会发生什么？",
   "lesson.sqd.answer.1": "设备回答 RNR，直到队列对回到 RTS。",
-  "lesson.sqd.answer.2": "设备填好接收请求，并确认这条消息。",
+  "lesson.sqd.answer.2": "设备把数据放进接收请求，并确认这条消息。",
   "lesson.sqd.answer.3": "设备丢弃报文，对端的请求以 RETRY_EXC_ERR 失败。",
   "lesson.sqd.wrong.1": "RNR 表示没有接收请求，而这里有一个。SQD 停住的是发送队列，不是接收这一侧。",
   "lesson.sqd.wrong.3": "队列对处于 RESET、INIT 或 ERR 时，设备丢弃到来的报文。在 SQD 里，它和在 RTS 里一样处理报文。",
@@ -390,7 +390,7 @@ export const lessons = {
   "lesson.sqe.hint.back": "按状态图里的 RTS。这个转换只需要 STATE。对 UD 来说，CUR_STATE 和 QKEY 是可选的。",
   "lesson.sqe.goal.sent": "向服务端发送一个数据报，并在那里轮询到它。",
   "lesson.sqe.hint.sent": "在客户端的 `ud` 上投递 16 字节的 SEND，推进时钟，然后在服务端轮询。地址句柄和对端的编号仍然有效。",
-  "lesson.sqe.question": "一个 UC 队列对处于 SQE。对端用正确的 rkey 对本机的内存区域做 WRITE。会发生什么？",
+  "lesson.sqe.question": "一个 UC 队列对处于 SQE。对端用正确的 rkey 向本机的内存区域发起 WRITE。会发生什么？",
   "lesson.sqe.answer.1": "设备丢弃报文，因为队列对处于错误状态。",
   "lesson.sqe.answer.2": "数据照常写入，和在 RTS 里一样。",
   "lesson.sqe.answer.3": "设备回答 NAK，对端的队列对进入 ERR。",
@@ -408,7 +408,7 @@ export const lessons = {
   "lesson.srq.goal.qps": "在服务端建两个使用这个 SRQ 的队列对。",
   "lesson.srq.hint.qps": "建 RC 类型的 `one` 和 `two`，并选择这个 SRQ。它们没有自己的接收队列。",
   "lesson.srq.goal.limit": "设一个阈值，让设备报告已达到它。",
-  "lesson.srq.hint.limit": "把阈值设为 2（`ibv_modify_srq`）。在 `one` 和 `two` 上各按一次“连接两端”：它让同名的两个队列对互相告知，并把它们切换到 RTS。然后在客户端的两个队列对上各投递一个 16 字节的 SEND，推进时钟。两条消息之后剩一个接收请求，少于 2，于是设备报告事件。",
+  "lesson.srq.hint.limit": "把阈值设为 2（`ibv_modify_srq`）。在 `one` 和 `two` 上各按一次“连接两端”：它让同名的两个队列对互相告知编号和 PSN，并把它们切换到 RTS。然后在客户端的两个队列对上各投递一个 16 字节的 SEND，推进时钟。两条消息之后剩一个接收请求，少于 2，于是设备报告事件。",
   "lesson.srq.goal.received": "在服务端用一次调用轮询到两个队列对的接收完成项。",
   "lesson.srq.hint.received": "两条消息的完成项都在服务端的 CQ 里等待：在服务端轮询一次。如果还没有发送，就照前一个提示做。",
   "lesson.srq.question": "客户端 A 的消息取走了 SRQ 的最后一个接收请求。现在客户端 B 发送它的第一条消息。会发生什么？",

@@ -71,7 +71,7 @@ export const rules: Record<string, string> = {
   "the CQ has living children: {1}": "CQ 还有未关闭的对象：{1}",
   "close those first": "先关闭它们",
   "the queue is full": "队列已满",
-  "poll completions before posting more (the send queue is full; most NICs free a place only when its completion or a later one is polled, so unsignaled requests alone need RESET there)": "先轮询完成项，再投递（发送队列已满；多数网卡要等程序轮询到一个请求或后面某个请求的完成项，才释放它的位置；在那里，占满队列的请求如果都不带 SIGNALED，就只有 RESET 有用）",
+  "poll completions before posting more (the send queue is full; most NICs free a place only when its completion or a later one is polled, so unsignaled requests alone need RESET there)": "先轮询完成项，再投递（发送队列已满；多数网卡要等程序轮询到一个请求或后面某个请求的完成项，才释放它的位置；在这类网卡上，占满队列的请求如果都不带 SIGNALED，就只能切换到 RESET）",
   "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least one request per length of the queue": "把队列对切换到 RESET：发送队列里没有带 SIGNALED 的请求，所以不会有完成项来释放位置；以后每一个队列长度至少让一个请求带 SIGNALED",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在走",
   "the clock has stopped, but more will happen, such as the end of a timer; run again to go on": "时钟停下了，但还会有事发生，例如定时器到期；再按“运行到底”继续",
@@ -82,6 +82,8 @@ export const rules: Record<string, string> = {
   "the program would sleep here, although the CQ has completions: they came before it was armed, and only a later one wakes the program": "程序会在这里睡眠，尽管 CQ 里有完成项：它们在启用通知之前就来了，只有后来的完成项才会唤醒程序",
   "the program would sleep here, and no completion would wake it: the CQ is not armed": "程序会在这里睡眠，而且没有完成项会唤醒它：CQ 没有启用通知",
   "ibv_destroy_cq would wait here forever: the program has taken events of this CQ and not acknowledged them": "ibv_destroy_cq 会在这里永远等下去：程序取走了这个 CQ 的事件，却没有确认",
+  "QP {1}": "QP {1}",
+  "wait until the sends in flight are done (IBV_EVENT_SQ_DRAINED), then move again": "等在途的发送做完（IBV_EVENT_SQ_DRAINED），再切换",
   "the device took the lower 24 bits: {1}": "设备只取了低 24 位：{1}",
 
   // Checks that a packet fails
@@ -92,7 +94,7 @@ export const rules: Record<string, string> = {
   "its Q_Key is not {1}": "它的 Q_Key 不是 {1}",
   "before {1}: a duplicate": "在 {1} 之前：重复的报文",
   "{1} is expected first": "先要收到 {1}",
-  "no packet 0x{1} waits for an answer": "没有报文 0x{1} 在等应答",
+  "no packet 0x{1} waits for an answer": "没有待确认的报文 0x{1}",
   "kept until {1} comes": "保留到 {1} 到来",
 
   "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 可以切换到 {3}",
