@@ -21,7 +21,7 @@ const (
 )
 
 var statuses = []group{{"docs/errors.md#completions", []Entry{
-	rare(0, "SUCCESS", "success", "the request succeeded; only now are the other fields of the completion valid", "do nothing: this is not an error"),
+	rare(0, "SUCCESS", "success", "the request succeeded; after a failure only wr_id, status, qp_num and vendor_err are valid", "do nothing: this is not an error"),
 	status(1, "LOC_LEN_ERR", "local length error", "a local buffer was too small for the message or, for an atomic, longer than 8 bytes; or the peers' path MTUs differ", "post larger receives; use the smaller path MTU at both ends"),
 	status(2, "LOC_QP_OP_ERR", "local QP operation error", "the request does not fit the queue pair (opcode, length or a limit of the queue pair); or the peers' path MTUs differ",
 		"use an opcode and a length that this queue pair has; use the smaller path MTU at both ends"),
