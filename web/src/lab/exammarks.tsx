@@ -56,7 +56,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
       <h2 id="guide-title" tabIndex={-1}>{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
       <p class="on-paper">{t('ui.exam.name')} ______________________</p>
-      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}</p>
+      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{open.length > 0 && <span class="muted"> {t('ui.exam.answered', { n: marks.all - open.length })}</span>}</p>
       <table class="marks">
         <caption class="hidden">{t('ui.exam.marks')}</caption>
         <tbody>

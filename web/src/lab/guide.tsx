@@ -24,7 +24,7 @@ export function Guide({ state }: { state: State }) {
   const choose = (to: List) => { setList(to); setListing(true); };
   const body = !listing && opened === list;
   const exam = list === 'exam' && currentExam();
-  const shown = [list, body, name, exam && [exam.at, exam.ended]].join();
+  const shown = exam && exam.ended ? exam.ended : [list, body, name, exam && exam.at].join(); // a result stays while solutions are played
   const aside = useRef<HTMLElement>(null);
   const first = useRef(true);
   useEffect(() => {

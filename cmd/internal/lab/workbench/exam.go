@@ -165,7 +165,7 @@ func fullTask() examPart {
 		script(post(writes(1, sendPlaces)...), post(writes(1+sendPlaces, 1)...), run, poll("client"), post(writes(1+sendPlaces, 1)...)),
 		Goal{"full", func(g *glance) bool { return g.refused("post_send", "ENOMEM") && g.action.Host == "client" }},
 		Goal{"again", func(g *glance) bool {
-			return g.goal("full") && g.at("post_send", client) && g.result.Accepted > 0
+			return g.goal("full") && g.at("post_send", client) && g.result.Accepted > 0 && g.state(client, 0, qpstate.RTS)
 		}})
 }
 

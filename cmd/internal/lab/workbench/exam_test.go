@@ -47,6 +47,7 @@ func TestExamGoals(t *testing.T) {
 		{"twice", "sent", script(send(1, 16), run, poll("client"))},
 		{"bounds", "refused", script(wrongWrite(1), run, poll("client"))},
 		{"full", "again", post(onRegion(1, "RDMA_WRITE", 0, 8))},
+		{"full", "again", script(post(writes(1, sendPlaces)...), post(writes(1+sendPlaces, 1)...), run, poll("client"), move("client", theQP, "ERR", nil), post(writes(1+sendPlaces, 1)...))},
 		{"flush", "flushed", script(reset("server"), poll("server"))},
 	} {
 		p, ok := findLesson("exam-" + test.task)

@@ -81,6 +81,7 @@ export const teaching = {
   'ui.exam.reached': 'All goals of this part are reached.',
   'ui.exam.result': 'Result of the exam',
   'ui.exam.sum': '{n} of {all} parts are right.',
+  'ui.exam.answered': 'You have done {n}.',
   'ui.exam.marks': 'Marks by subject',
   'ui.exam.mark': '{n} of {all}',
   'ui.exam.again': 'Try again',

@@ -81,6 +81,7 @@ export const teaching = {
   'ui.exam.reached': '这道题的所有目标都已达到。',
   'ui.exam.result': '考试成绩',
   'ui.exam.sum': '{all} 题中对了 {n} 题。',
+  'ui.exam.answered': '已做 {n} 题。',
   'ui.exam.marks': '各部分的成绩',
   'ui.exam.mark': '{n} / {all}',
   'ui.exam.again': '再考一次',
