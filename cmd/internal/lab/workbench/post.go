@@ -180,7 +180,7 @@ func (h *host) postSend(a *Action) (*Result, error) {
 	}
 	r := posted(len(wrs), o.qp.PostSend(wrs))
 	if r.Refused != nil && r.Refused.Errno == "ENOMEM" && !h.completes(o) {
-		r.Refused.Hint = "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least one request per length of the queue"
+		r.Refused.Hint = "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least every N/2-th request of a queue of N"
 	}
 	for i := range tried(r, wrs) {
 		h.posted(o, &wrs[i], refusedAt(r, i))

@@ -72,7 +72,7 @@ export const rules: Record<string, string> = {
   "close those first": "先关闭它们",
   "the queue is full": "队列已满",
   "poll completions before posting more (the send queue is full; most NICs free a place only when its completion or a later one is polled, so unsignaled requests alone need RESET there)": "先轮询完成项，再投递（发送队列已满；多数网卡要等程序轮询到一个请求或后面某个请求的完成项，才释放它的位置；在这类网卡上，占满队列的请求如果都不带 SIGNALED，就只能切换到 RESET）",
-  "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least one request per length of the queue": "把队列对切换到 RESET：发送队列里没有带 SIGNALED 的请求，所以不会有完成项来释放位置；以后每一个队列长度至少让一个请求带 SIGNALED",
+  "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least every N/2-th request of a queue of N": "把队列对切换到 RESET：发送队列里没有带 SIGNALED 的请求，所以不会有完成项来释放位置；以后，N 个位置的队列至少每 N/2 个请求让一个带 SIGNALED",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在走",
   "the clock has stopped, but more will happen, such as the end of a timer; run again to go on": "时钟停下了，但还会有事发生，例如定时器到期；再按“运行到底”继续",
   "{1} retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again": "{1} 会一直重试，因为它的 RNR_RETRY 是 7，而对端没有接收请求；在对端投递一个接收请求，再按“运行到底”",
