@@ -31,9 +31,12 @@ for (const lang of ['en-US', 'zh-CN']) {
         await press(page, `mistake.${name}`);
         await at(page, 'speed').selectOption('10');
         for (const late of ['mistake.seen', 'mistake.why']) assert.equal(await at(page, late).count(), 0, `${late} before the answer`);
+        const fine = promises[name].client.saw.every((what) => what === 'SUCCESS');
+        await press(page, 'guess.SUCCESS');
         if (process.env.WHOLE || name === names[0]) await press(page, 'mistake.go');
         else await forward(page, left[name]);
         await at(page, 'mistake.why').waitFor();
+        assert.equal(await at(page, 'guess.verdict').getAttribute('data-right'), String(fine));
         for (const host of ['client', 'server']) assert.deepEqual(await seen(page, host), promises[name][host], host);
         if (name === 'no-read-resources') assert.match(await at(page, 'seen.server').innerText(), /IBV_EVENT_QP_REQ_ERR/);
         for (const text of await page.locator('[data-test=mistake] p, [data-test^="status."] p').allInnerTexts()) {

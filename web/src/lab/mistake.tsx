@@ -1,14 +1,20 @@
-// A mistake in the guide: its setting and question, and what both ends saw.
-import { useEffect } from 'preact/hooks';
+// A mistake in the guide: its setting and question, a prediction, and what both ends saw.
+import { useEffect, useState } from 'preact/hooks';
 import { Prose } from '../common/prose';
 import { eventText, find, t } from '../texts';
 import { attempt, once } from './attempt';
+import { engine } from './engine';
+import { shuffled } from './exam';
 import { keep, kept } from './keep';
 import { CompletionRow } from './objects';
+import { Choices } from './predict';
 import { refusalText } from './refusal';
 import { openMistake, play, type State } from './store';
 
+type MistakeView = State['tables']['mistakes'][number];
+
 export function Mistake({ state, name }: { state: State; name: string }) {
+  const [guess, setGuess] = useState('');
   const mistake = state.tables.mistakes.find((m) => m.name === name)!;
   const text = (key: string) => find(`mistake.${name}.${key}`);
   const done = state.actions.length >= mistake.actions.length;
@@ -25,6 +31,8 @@ export function Mistake({ state, name }: { state: State; name: string }) {
       <Prose class="asked" text={text('question')} />
       {!done && (
         <>
+          <p class="small" id="guess-title">{t('ui.mistake.guess')}</p>
+          <Choices options={optionsOf(name, outcomeOf(mistake))} name="guess" title="guess-title" guess={guess} text={outcomeText} onChoose={setGuess} />
           <p class="small muted">{t('ui.mistake.think')}</p>
           <button type="button" class="primary" data-test="mistake.go" onClick={() => play(!state.playing)}>{t(state.playing ? 'ui.pause' : 'ui.mistake.go')}</button>
         </>
@@ -32,6 +40,7 @@ export function Mistake({ state, name }: { state: State; name: string }) {
       <div aria-live="polite">
         {done && (
           <>
+            {guess && <Guessed guess={guess} outcome={outcomeOf(mistake)} />}
             <Seen state={state} since={mistake.question} />
             <div data-test="mistake.why">
               <h3>{t('ui.mistake.why')}</h3>
@@ -44,6 +53,44 @@ export function Mistake({ state, name }: { state: State; name: string }) {
         )}
       </div>
     </article>
+  );
+}
+
+const statuses = ['RETRY_EXC_ERR', 'RNR_RETRY_EXC_ERR', 'REM_ACCESS_ERR', 'REM_INV_REQ_ERR', 'REM_OP_ERR', 'LOC_PROT_ERR', 'WR_FLUSH_ERR'];
+const outcomes = new Map<string, string>(); // of the mistakes, by their names
+
+// Carries a mistake out beside the page's session. Returns what the client's program sees in the end: REFUSED, a status, or SUCCESS.
+function outcomeOf({ name, actions, question }: MistakeView): string {
+  let outcome = outcomes.get(name);
+  if (outcome) return outcome;
+  outcome = 'SUCCESS';
+  const { session } = engine.open(JSON.stringify({ schema: 'rawverbs-session', version: 1, setup: {}, actions: actions.slice(0, question) }));
+  for (const action of actions.slice(question)) {
+    const { result } = engine.do(session, action);
+    if (action.host !== 'client' || !result) continue;
+    if (result.refused) outcome = 'REFUSED';
+    for (const { status } of result.completions ?? []) if (status !== 'SUCCESS') outcome = status;
+  }
+  engine.close(session);
+  outcomes.set(name, outcome);
+  return outcome;
+}
+
+// Two of the statuses beside the outcome, always the same ones for a mistake.
+function optionsOf(name: string, outcome: string): string[] {
+  const others = statuses.filter((status) => status !== outcome);
+  const chosen = shuffled(others.length, 1, name).slice(0, 2).map((n) => others[n - 1]!);
+  return ['REFUSED', 'SUCCESS', ...statuses.filter((status) => status === outcome || chosen.includes(status))];
+}
+
+const outcomeText = (outcome: string) => (outcome === 'REFUSED' ? t('ui.mistake.refused') : outcome === 'SUCCESS' ? t('ui.mistake.success') : outcome);
+
+function Guessed({ guess, outcome }: { guess: string; outcome: string }) {
+  const right = guess === outcome;
+  return (
+    <div class={`verdict ${right ? 'right' : 'wrong'} note-box`} data-test="guess.verdict" data-right={right}>
+      <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {t('ui.mistake.was', { was: outcomeText(outcome), guess: outcomeText(guess) })}</p>
+    </div>
   );
 }
 

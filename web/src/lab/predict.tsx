@@ -165,7 +165,7 @@ export function Predict({ state }: { state: State }) {
       {asked && on && (
         <div class="question" data-test="predict">
           <p id="predict-title">{inline(question!)}</p>
-          <Choices request={asked} name="predict" title="predict-title" guess={guess} onChoose={choose} />
+          <Choices options={asked.options} name="predict" title="predict-title" guess={guess} text={statusText} onChoose={choose} />
           {cause && <p class="small muted"><EngineText text={cause} /></p>}
           <p class="small muted">{t(guess ? 'ui.predict.run' : again ? 'ui.predict.again' : 'ui.predict.skip')}</p>
         </div>
@@ -179,22 +179,24 @@ const passive = new Set(['step', 'run', 'poll_cq', 'query_qp', 'get_cq_event', '
 const questionOf = (request: Request) => t('ui.predict.question', { id: request.id, opcode: request.opcode, host: find(`ui.host.${request.host}`) });
 
 interface ChoicesProps {
-  request: Request;
+  options: string[];
   name: string; // of the elements for tests
   title: string; // the id of the question
   guess: string;
-  onChoose(status: string): void;
+  text(option: string): string;
+  onChoose(option: string): void;
 }
 
-const Choices = ({ request, name, title, guess, onChoose }: ChoicesProps) => (
+/** The answers to choose from, as buttons. */
+export const Choices = ({ options, name, title, guess, text, onChoose }: ChoicesProps) => (
   <div class="choices" role="group" aria-labelledby={title}>
-    {request.options.map((status) => (
-      <button type="button" class="small-button" data-test={`${name}.${status}`} aria-pressed={guess === status} onClick={() => onChoose(status)}>
-        {status === none ? t('ui.predict.none') : status}
-      </button>
+    {options.map((option) => (
+      <button type="button" class="small-button" data-test={`${name}.${option}`} aria-pressed={guess === option} onClick={() => onChoose(option)}>{text(option)}</button>
     ))}
   </div>
 );
+
+const statusText = (status: string) => (status === none ? t('ui.predict.none') : status);
 
 /** The question above the clock, which waits for the answer. */
 export function Held({ state }: { state: State }) {
@@ -212,7 +214,7 @@ export function Held({ state }: { state: State }) {
   return (
     <div class="held" ref={box} data-test="held">
       <p id="held-title">{inline(questionOf(asked))} <span class="muted">{t('ui.predict.held')}</span></p>
-      <Choices request={asked} name="held" title="held-title" guess="" onChoose={go} />
+      <Choices options={asked.options} name="held" title="held-title" guess="" text={statusText} onChoose={go} />
       <button type="button" class="plain link" data-test="held.decline" onClick={() => go(declined)}>{t('ui.predict.decline')}</button>
     </div>
   );
