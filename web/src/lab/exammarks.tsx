@@ -19,7 +19,7 @@ export interface Marks {
 export const isDone = (exam: Exam, part: Part) => (part.answers > 0 ? part.id in exam.answers : (exam.met[part.id] ?? []).length === part.goals.length);
 
 /** Reports whether a part is answered or done rightly. */
-export const isRight = (exam: Exam, part: Part) => (part.answers > 0 ? exam.answers[part.id] === part.right : isDone(exam, part));
+const isRight = (exam: Exam, part: Part) => (part.answers > 0 ? exam.answers[part.id] === part.right : isDone(exam, part));
 
 /** Reports whether a part has no answer, or a task none of its goals. */
 const isOpen = (exam: Exam, part: Part) => (part.answers > 0 ? !isDone(exam, part) : (exam.met[part.id] ?? []).length === 0);
@@ -44,7 +44,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
   const { tables } = state;
   const marks = marksOf(exam, tables);
   const wrong = tables.exam.filter((part) => !isRight(exam, part) && !isOpen(exam, part));
-  const open = tables.exam.filter((part) => isOpen(exam, part));
+  const left = tables.exam.filter((part) => isOpen(exam, part));
   const right = tables.exam.filter((part) => isRight(exam, part));
   const [sure, setSure] = useState(false);
   useEffect(() => {
@@ -56,7 +56,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
       <h2 id="guide-title" tabIndex={-1}>{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
       <p class="on-paper">{t('ui.exam.name')} ______________________</p>
-      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{open.length > 0 && <span class="muted"> {t('ui.exam.answered', { n: marks.all - open.length })}</span>}</p>
+      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{left.length > 0 && <span class="muted"> {t('ui.exam.answered', { n: marks.all - left.length })}</span>}</p>
       <table class="marks">
         <caption class="hidden">{t('ui.exam.marks')}</caption>
         <tbody>
@@ -74,8 +74,8 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
         <button type="button" data-test="exam.print" onClick={() => print()}>{t('ui.poster.print')}</button>
         <button type="button" data-test="exam.again" onClick={once(() => (sure ? onAgain() : setSure(true)))}>{t(sure ? 'ui.exam.again.sure' : 'ui.exam.again')}</button>
       </div>
-      {wrong.length + open.length === 0 && <p class="good">{t('ui.exam.perfect')}</p>}
-      {([['wrong', wrong], ['left', open]] as const).map(([kind, parts]) => parts.length > 0 && (
+      {wrong.length + left.length === 0 && <p class="good">{t('ui.exam.perfect')}</p>}
+      {([['wrong', wrong], ['left', left]] as const).map(([kind, parts]) => parts.length > 0 && (
         <div class="wrong-parts" key={kind} data-test={`exam.${kind}`}>
           <h3>{t(`ui.exam.${kind}`)}</h3>
           <ol class="wrong-parts">
@@ -132,7 +132,7 @@ function whatWasWrong(exam: Exam, part: Part): Line[] {
 }
 
 /** The result as a text file. */
-export function resultText(exam: Exam, tables: Tables): string {
+function resultText(exam: Exam, tables: Tables): string {
   const marks = marksOf(exam, tables);
   const lines = [t('ui.labelled', { name: t('ui.title'), text: t('ui.exam.result') }), day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
   for (const { subject, n, all } of marks.subjects) lines.push(`${t('ui.exam.mark', { n, all })}  ${find(`ui.exam.subject.${subject}`)}`);

@@ -1,5 +1,5 @@
 // The forms of the verbs that have simple fields: what each field is, how it begins, and the action that
-// the values make. post.tsx and modify.tsx have the other two.
+// the values make; the C calls of the verbs. post.tsx and modify.tsx have the other two forms.
 import type { Action, Host, HostView, Kind, ObjectView, Tables } from '../api';
 import { number } from '../common/format';
 import { t, type Key } from '../texts';

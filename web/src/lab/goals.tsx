@@ -1,4 +1,4 @@
-// The goals of a lesson or a task, the answers of a question: what both have.
+// What lessons and the examination share: the goals of a lesson or a task, and the answers of a question.
 import { Icon } from '../common/icons';
 import { Prose, inline } from '../common/prose';
 import { t } from '../texts';

@@ -1,4 +1,4 @@
-// The panel at the left: the lessons, the mistakes and the free bench, and the one that is open.
+// The panel at the left: the lessons, the mistakes, the examination and the free bench, and the one that is open.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';

@@ -1,5 +1,5 @@
-// What the page remembers in the browser: solved lessons, seen mistakes, predictions, the examination and its best
-// result, the opening, the theme, the language. If the browser forbids storage, the values last until the page closes.
+// What the page remembers in the browser: solved and watched lessons, seen mistakes, predictions and whether they are asked for,
+// the examination and its best result, the opening, the theme, the language. If the browser forbids storage, the values last until the page closes.
 const memory = new Map<string, unknown>();
 
 export function kept<T>(name: string, otherwise: T): T {

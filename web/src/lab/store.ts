@@ -30,7 +30,7 @@ export interface State {
   asked: Request | null; // a prediction that the guide asks for
   guess: string; // the prediction
   held: { action: Action; playing: boolean } | null; // of the clock, until the learner predicts or declines
-  opening: { before: number; stay(n: number): number } | null; // while the opening is shown: how many actions came before it, and how many milliseconds the moment after n of its own stays
+  opening: { before: number; stay(n: number): number } | null; // the opening: how many actions came before it, and how long the moment after n of its own stays, in ms
   speed: number;
   selected: number | null; // a packet
   pane: Pane;

@@ -1,4 +1,4 @@
-// The texts of what guides a learner: the opening, predictions, ends of lessons, the examination. ui.ts has the rest of the page.
+// The texts of what guides a learner: the opening, predictions, questions, ends of lessons, mistakes, the examination. ui.ts has the rest of the page.
 export const teaching = {
   'ui.opening': 'A first message',
   'ui.opening.0': 'A queue pair (QP) is one end of a connection. It begins in RESET.',
