@@ -54,7 +54,7 @@ export function Playback({ state }: { state: State }) {
       </div>
       <div class="clock-box" role="group" aria-label={t('ui.clock')}>
         <span class="clock mono" data-test="clock">{now_ns === 0 ? '0 ns' : time(now_ns)}</span>
-        <span class="small muted next">{next_ns === null ? t('ui.clock.quiet') : t('ui.clock.next', { in: time(next_ns - now_ns) })}</span>
+        <span class="small muted next">{next_ns === null ? t('ui.clock.quiet') : next_ns === now_ns ? t('ui.clock.now') : t('ui.clock.next', { in: time(next_ns - now_ns) })}</span>
         <Button name="step" icon="step" label={t('ui.step')} text={t('ui.step.short')} onPress={() => attempt(() => advance({ do: 'step' }))} />
         <Button name="run" icon="run" label={t('ui.run')} text={t('ui.run.short')} onPress={() => attempt(() => advance({ do: 'run' }))} />
         <Button name="run.more" icon="menu" label={t('ui.run.more')} onPress={() => openForm('run', place)} />

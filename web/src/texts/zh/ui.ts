@@ -393,6 +393,7 @@ export const ui = {
   'ui.past.now': '回到现在',
   'ui.clock': '时钟',
   'ui.clock.quiet': '不会再有事发生',
+  'ui.clock.now': '此刻还有事件',
   'ui.clock.next': '下一个事件在 {in} 之后',
   'ui.step': '推进时钟到下一个事件',
   'ui.step.short': '单步',
