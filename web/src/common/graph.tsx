@@ -1,6 +1,6 @@
 // PSNs over time, as a graph for each requester: what it sends, what it sends again, and what the peer answers. Time
 // runs to the right; a long time without packets is shortened, and its length is written. Colours are those of the ends.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { hex, time } from './format';
 
 export const dotKinds = ['request', 'again', 'response', 'ack', 'nak', 'stray'] as const; // stray: an answer that is lost, or dropped because nothing awaits it
@@ -40,8 +40,10 @@ const lower = 26;
 export function Graph({ dots, selected, onSelect, words }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
-  useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(280, Math.round(entry!.contentRect.width))));
+  useLayoutEffect(() => {
+    const measure = () => setWidth(Math.max(280, box.current!.clientWidth));
+    measure(); // before the first frame
+    const observer = new ResizeObserver(measure);
     observer.observe(box.current!);
     return () => observer.disconnect();
   }, []);
