@@ -142,7 +142,7 @@ func (e events) async(a verbs.AsyncEvent) {
 
 func (e events) drained(flushed int) {
 	event.QPDrained.Log(e.log(),
-		fmt.Sprintf("drained: %d work requests flushed: they were not complete", flushed), slog.Int("flushed", flushed))
+		fmt.Sprintf("drained: %d work requests flushed", flushed), slog.Int("flushed", flushed))
 }
 
 // shortage logs that a listener cannot accept connections for now.
