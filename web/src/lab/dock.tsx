@@ -7,7 +7,7 @@ import { hex, time } from '../common/format';
 import { find, language, listed, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
-import { fateText, ignored, PacketPanel, selectPacket } from './packet';
+import { fateText, ignored, lost, PacketPanel, selectPacket } from './packet';
 import { EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers, making } from './forms';
@@ -105,9 +105,9 @@ function ResultPanel({ state }: { state: State }) {
 function Lost({ packets, from, wc }: { packets: PacketView[]; from: string; wc: Completion }) {
   const own = packets.filter((p) => p.from === from && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id));
   const answers = packets.filter((p) => own.some(({ id }) => id === p.why.answers));
-  const lost = [...own, ...answers].filter((p) => p.fate === 'dropped' || p.fate === 'unrouted' || ignored(p));
-  if (lost.length === 0) return null;
-  return <p class="small" data-test="lost">{t('ui.result.lost', { packets: listed(lost.map((p) => `#${p.id} ${p.outcome ? find(`ui.outcome.${p.outcome}`) : fateText(p)}`)) })}</p>;
+  const gone = [...own, ...answers].filter((p) => lost(p) || ignored(p));
+  if (gone.length === 0) return null;
+  return <p class="small" data-test="lost">{t('ui.result.lost', { packets: listed(gone.map((p) => `#${p.id} ${p.outcome ? find(`ui.outcome.${p.outcome}`) : fateText(p)}`)) })}</p>;
 }
 
 // What ibv_query_qp has returned. The call changes nothing, so the moment has the same.
@@ -217,7 +217,7 @@ function PacketsTable({ state }: { state: State }) {
       <td class="mono">{p.opcode}{p.carries && ` ${carried(p.carries)}`}</td>
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono when">{time(p.sent_ns)}</td>
-      <td class="mono when">{p.fate === 'dropped' || p.fate === 'unrouted' ? '–' : `+${time(p.arrives_ns - p.sent_ns)}`}</td>
+      <td class="mono when">{lost(p) ? '–' : `+${time(p.arrives_ns - p.sent_ns)}`}</td>
       <td>{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
       <td><EngineText text={p.why.text} /></td>
     </tr>
@@ -239,11 +239,10 @@ function PSNGraph({ state }: { state: State }) {
   const dots = state.moment.packets.map((p): Dot => {
     const asked = p.why.kind === 'request' ? p : byId.get(p.why.answers ?? 0);
     const requester = asked ? `${asked.from} ${asked.why.qp}${connection(asked)}` : `${p.from === 'client' ? 'server' : 'client'} ?`;
-    const gone = p.fate === 'dropped' || p.fate === 'unrouted' || ignored(p);
+    const gone = lost(p) || ignored(p);
     const request = p.why.kind === 'request';
-    const lost = request && gone;
     const kind = request ? (p.why.again ? 'again' : 'request') : gone ? 'stray' : dotKind[p.why.kind] ?? 'response';
-    return { id: String(p.id), requester, at: request ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost };
+    return { id: String(p.id), requester, at: request ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost: request && gone };
   });
   const named = (requester: string) => {
     const [host = '', qp = '', number = ''] = requester.split(' ');

@@ -9,7 +9,7 @@ import { keep, kept } from './keep';
 import { CompletionRow } from './objects';
 import { Choices } from './predict';
 import { refusalText } from './refusal';
-import { openMistake, play, type State } from './store';
+import { beginning, openMistake, play, type State } from './store';
 
 type MistakeView = State['tables']['mistakes'][number];
 
@@ -60,19 +60,19 @@ const statuses = ['RETRY_EXC_ERR', 'RNR_RETRY_EXC_ERR', 'REM_ACCESS_ERR', 'REM_I
 const outcomes = new Map<string, string>(); // of the mistakes, by their names
 
 // Carries a mistake out beside the page's session. Returns what the client's program sees in the end: REFUSED, a status, or SUCCESS.
-function outcomeOf({ name, actions, question }: MistakeView): string {
-  let outcome = outcomes.get(name);
+function outcomeOf(mistake: MistakeView): string {
+  let outcome = outcomes.get(mistake.name);
   if (outcome) return outcome;
   outcome = 'SUCCESS';
-  const { session } = engine.open(JSON.stringify({ schema: 'rawverbs-session', version: 1, setup: {}, actions: actions.slice(0, question) }));
-  for (const action of actions.slice(question)) {
+  const { session } = engine.open(beginning(mistake));
+  for (const action of mistake.actions.slice(mistake.question)) {
     const { result } = engine.do(session, action);
     if (action.host !== 'client' || !result) continue;
     if (result.refused) outcome = 'REFUSED';
     for (const { status } of result.completions ?? []) if (status !== 'SUCCESS') outcome = status;
   }
   engine.close(session);
-  outcomes.set(name, outcome);
+  outcomes.set(mistake.name, outcome);
   return outcome;
 }
 

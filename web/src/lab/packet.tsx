@@ -13,6 +13,9 @@ export function selectPacket(id: number) {
   change({ selected: id, detail: 'packet' });
 }
 
+/** Reports whether a packet never arrives. */
+export const lost = (p: PacketView) => p.fate === 'dropped' || p.fate === 'unrouted';
+
 /** Reports whether a packet has arrived, and the receiver has dropped or refused it. */
 export const ignored = (p: PacketView) => /^(drop|bad|refused)_|^(sequence|rnr)_naks$/.test(p.outcome);
 

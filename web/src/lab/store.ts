@@ -104,12 +104,17 @@ export function openBench(setup?: string) {
   change({ pane: 'hosts' });
 }
 
+/** Returns the session of a mistake before its question, as a file. */
+export function beginning(mistake: Tables['mistakes'][number]): string {
+  const file: File = { schema: 'rawverbs-session', version: 1, setup: {}, actions: mistake.actions.slice(0, mistake.question) };
+  return JSON.stringify(file);
+}
+
 /** Opens a mistake: the actions before its question, with the others still to come. */
 export function openMistake(name: string) {
   const mistake = state.tables.mistakes.find((m) => m.name === name);
   if (!mistake) throw new Error(`there is no mistake ${name}`);
-  const file: File = { schema: 'rawverbs-session', version: 1, setup: {}, actions: mistake.actions.slice(0, mistake.question) };
-  open(JSON.stringify(file), { mistake: name, future: mistake.actions.slice(mistake.question) });
+  open(beginning(mistake), { mistake: name, future: mistake.actions.slice(mistake.question) });
 }
 
 /**

@@ -5,7 +5,7 @@ import { hex, opcode } from '../common/format';
 import { Wire, type Mark, type Message } from '../common/wire';
 import { eventText, find, t } from '../texts';
 import { loadAll, type State } from './store';
-import { fateText, ignored, PacketActs, selectPacket } from './packet';
+import { fateText, ignored, lost, PacketActs, selectPacket } from './packet';
 import { noteText } from './refusal';
 
 const newest = 60; // packets that are drawn at first
@@ -85,10 +85,9 @@ function message(p: PacketView, name: string, rkey: string): Message {
     p.why.again && p.outcome === 'duplicates' ? t('ui.packet.duplicate') : p.check ? noteText(p.check) : p.outcome && find(`ui.outcome.${p.outcome}`),
   ];
   const detail = [!p.check && rkey, p.imm !== undefined && `imm ${p.imm}`];
-  const lost = p.fate === 'dropped' || p.fate === 'unrouted';
-  const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : ignored(p) ? 'ignored' : 'delivered';
+  const fate = p.fate === 'in flight' ? 'in flight' : lost(p) ? 'lost' : ignored(p) ? 'ignored' : 'delivered';
   return {
-    id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost ? null : p.arrives_ns, order: p.action,
+    id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost(p) ? null : p.arrives_ns, order: p.action,
     label: `${name}${title(p)}`, psn: hex(p.psn), detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
     about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: fateText(p), why: noteText(p.why.text) }),
     attributes: { 'data-test': `packet.${p.id}`, 'data-fate': p.fate },

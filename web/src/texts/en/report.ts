@@ -71,7 +71,7 @@ export const report = {
   'report.close': 'Close',
   'report.drawing': 'Drawing of the run, {n} {n|row|rows}, time downwards. Arrow keys select a row, Enter shows its details, plus and minus change the size.',
   'report.break': '{time} without an event',
-  'report.break.packets': '{time}, of which {n} packets are not drawn',
+  'report.break.packets': '{time}: packets are not drawn, {n} in all',
   'report.legend.tcp': 'message over TCP',
   'report.legend.packet': 'packet, captured at both ends',
   'report.legend.half': "packet that one end's capture has; at the open end the time is not known",

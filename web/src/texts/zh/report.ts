@@ -73,7 +73,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.close': '关闭',
   'report.drawing': '运行的图，共 {n} 行，时间向下。方向键选择行，回车显示详情，加号和减号改变大小。',
   'report.break': '{time} 没有事件',
-  'report.break.packets': '{time}，其中 {n} 个报文未画出',
+  'report.break.packets': '{time}：有报文未画出，共 {n} 个',
   'report.legend.tcp': 'TCP 上的消息',
   'report.legend.packet': '报文，两端都捕获到',
   'report.legend.half': '只有一端捕获到的报文；断开的一端，时刻未知',
