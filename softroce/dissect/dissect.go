@@ -87,6 +87,16 @@ func Parse(ip []byte) (Packet, error) {
 	return p, nil
 }
 
+// ICRC returns the ICRC that the packet carries and the one that its receiver computes; false if the capture has cut its
+// end off.
+func (p *Packet) ICRC() (carried, computed uint32, whole bool) {
+	if len(p.Frame) < p.Headers+p.rest {
+		return 0, 0, false
+	}
+	carried, computed = packet.FrameICRC(p.Frame)
+	return carried, computed, true
+}
+
 // Fields returns the fields of the headers of IP, UDP and RoCEv2. They cover every bit of
 // Frame[:Headers] once, in order.
 func (p *Packet) Fields() []Field {

@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -31,6 +32,31 @@ func packets(t testing.TB, yield func(name string, ip []byte)) {
 			yield(filepath.Base(name), p.IP)
 		}
 	}
+}
+
+// TestICRC shows that every packet of rxe has the ICRC that is computed here, and no other if a bit of it is inverted.
+func TestICRC(t *testing.T) {
+	packets(t, func(name string, ip []byte) {
+		p, err := dissect.Parse(ip)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if carried, computed, whole := p.ICRC(); carried != computed || !whole {
+			t.Errorf("%s %s: the ICRC is %#08x, want %#08x; whole: %v", name, p.Opcode, carried, computed, whole)
+		}
+		damaged := bytes.Clone(ip)
+		damaged[p.Headers-1] ^= 1
+		if d, err := dissect.Parse(damaged); err == nil {
+			if carried, computed, _ := d.ICRC(); carried == computed {
+				t.Errorf("%s %s: the ICRC does not show an inverted bit", name, p.Opcode)
+			}
+		}
+		if short, err := dissect.Parse(ip[:len(ip)-1]); err == nil {
+			if _, _, whole := short.ICRC(); whole {
+				t.Errorf("%s %s: whole without its last byte", name, p.Opcode)
+			}
+		}
+	})
 }
 
 // The fields of every packet that rxe has sent cover the headers once, whether the capture has the

@@ -214,7 +214,7 @@ func (w *World) arrive(p *Packet) {
 		}
 	}
 	data := p.Data()
-	if carried, computed := w.ICRC(p); carried != computed {
+	if carried, computed := p.ICRC(); carried != computed {
 		p.Outcome = OutcomeICRC
 		return
 	}

@@ -5,7 +5,6 @@ package simulated
 import (
 	"cmp"
 	"encoding/binary"
-	"hash/crc32"
 	"slices"
 	"time"
 
@@ -99,20 +98,8 @@ func (w *World) Packets() []*Packet { return w.packets }
 // InFlight returns the packets on the wire in the order of their arrival.
 func (w *World) InFlight() []*Packet { return slices.Clone(w.flying) }
 
-// ICRC returns the ICRC that the packet carries and the one that its receiver computes over the bytes that arrive: the
-// IP and UDP headers too. The fields that change on the way count as ones.
-func (w *World) ICRC(p *Packet) (carried, computed uint32) {
-	const lrh = 8 // bytes of ones, in place of InfiniBand's LRH
-	const tos, ttl, ipSum, udpSum, bth4 = 1, 8, 10, 26, HeaderBits/8 + 4
-	covered := append(make([]byte, lrh), p.Frame[:len(p.Frame)-4]...)
-	for i := range lrh {
-		covered[i] = 0xff
-	}
-	for _, i := range []int{tos, ttl, ipSum, ipSum + 1, udpSum, udpSum + 1, bth4} {
-		covered[lrh+i] = 0xff
-	}
-	return binary.LittleEndian.Uint32(p.Frame[len(p.Frame)-4:]), crc32.ChecksumIEEE(covered)
-}
+// ICRC returns the ICRC that the packet carries and the one that its receiver computes over the bytes that arrive.
+func (p *Packet) ICRC() (carried, computed uint32) { return packet.FrameICRC(p.Frame) }
 
 // send puts the packet of a burst onto the wire. before is the sender as it was before.
 func (w *World) send(q *qp, before transport.QPView, b *transport.Burst) {

@@ -4,7 +4,9 @@
 package packet
 
 import (
+	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"math/bits"
 	"net/netip"
 )
@@ -108,4 +110,25 @@ func onesSum(start uint32, b []byte) uint16 {
 		sum = sum>>16 + sum&0xffff
 	}
 	return uint16(sum)
+}
+
+// FrameICRC returns the ICRC at the end of an IP packet, and the one that its receiver computes, as the specification says
+// it: eight bytes of ones for InfiniBand's LRH, then the packet, in which the fields that change on the way count as ones.
+// Flow computes the same faster. ip is a whole packet that carries a packet that Parse accepts, perhaps damaged since.
+func FrameICRC(ip []byte) (carried, computed uint32) {
+	masked := []int{1, 8, 10, 11} // TOS, TTL, checksum
+	udp := IPv4Len
+	if ip[0]>>4 == 6 && len(ip) >= IPv6Len+UDPLen+bthLen+icrcLen { // a damaged IPv4 header may have a 6
+		masked, udp = []int{0, 1, 2, 3, 7}, IPv6Len // traffic class, flow label, hop limit
+	}
+	masked = append(masked, udp+6, udp+7, udp+UDPLen+4) // checksum; the BTH's byte of FECN and BECN
+	end := len(ip) - icrcLen
+	covered := append(bytes.Repeat([]byte{0xff}, 8), ip[:end]...)
+	for _, i := range masked {
+		covered[8+i] = 0xff
+	}
+	if udp == IPv6Len {
+		covered[8] = ip[0] | 0x0f // the version does not change
+	}
+	return binary.LittleEndian.Uint32(ip[end:]), crc32.ChecksumIEEE(covered)
 }

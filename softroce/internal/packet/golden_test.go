@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"hash/crc32"
 	"net/netip"
 	"testing"
 )
@@ -58,7 +57,7 @@ func TestGolden(t *testing.T) {
 			if m, id := f.Verify(b, g.id); m != MatchExact || id != g.id {
 				t.Errorf("Verify with the right ID expected: %v, ID %d", m, id)
 			}
-			if got := frameICRC(t, frame(t, g.src, g.dst, g.id, b)); got != want {
+			if _, got := FrameICRC(frame(t, g.src, g.dst, g.id, b)); got != want {
 				t.Errorf("ICRC of the whole frame %08x, want %08x", got, want)
 			}
 			again := bytes.Clone(b)
@@ -72,29 +71,6 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
-}
-
-// frameICRC computes the ICRC of a whole IP packet in the specification's words: copy, mask,
-// CRC. It shares no code with Flow.
-func frameICRC(t testing.TB, ip []byte) uint32 {
-	t.Helper()
-	b := bytes.Clone(ip)
-	var udp int
-	switch b[0] >> 4 {
-	case 4:
-		udp = 20
-		b[1], b[8], b[10], b[11] = 0xff, 0xff, 0xff, 0xff
-	case 6:
-		udp = 40
-		b[0] |= 0x0f
-		b[1], b[2], b[3], b[7] = 0xff, 0xff, 0xff, 0xff
-	default:
-		t.Fatalf("IP version %d", b[0]>>4)
-	}
-	b[udp+6], b[udp+7] = 0xff, 0xff
-	b[udp+8+4] = 0xff
-	sum := crc32.ChecksumIEEE(bytes.Repeat([]byte{0xff}, 8))
-	return crc32.Update(sum, crc32.IEEETable, b[:len(b)-4])
 }
 
 // rebuild builds p again with Build and the setters. The ICRC stays 0.

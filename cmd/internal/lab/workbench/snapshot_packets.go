@@ -130,7 +130,7 @@ func (s *Session) Packet(id int) (PacketDetail, error) {
 		}
 		d.Fields = append(d.Fields, v)
 	}
-	carried, computed := s.world.ICRC(p)
+	carried, computed := p.ICRC()
 	inFrame := func(icrc uint32) string { return "0x" + hexDigits(uint64(bits.ReverseBytes32(icrc)), 8) } // as the field has it
 	d.ICRC = ICRCView{inFrame(carried), inFrame(computed), carried == computed}
 	return d, nil
