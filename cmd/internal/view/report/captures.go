@@ -47,7 +47,8 @@ type packet struct {
 	probe    bool    // a tail-loss probe
 	other    *packet // the same at the other end
 	head     string  // hex
-	shape    int     // the index in Report.shapes
+	icrc     icrc
+	shape    int // the index in Report.shapes
 	meanings map[string]string
 }
 
@@ -156,6 +157,7 @@ func (r *Report) take(c *capture, at time.Time, ip []byte) {
 	p := &packet{Packet: d, at: at, to: to, from: trace.OtherEnd(to.end)}
 	p.shape, p.meanings = r.shape(&d)
 	p.head = hex.EncodeToString(d.Frame[:min(len(d.Frame), d.Headers+min(payloadShown, d.Payload))])
+	p.icrc = icrcOf(&d)
 	p.Frame = nil // the reader's
 	c.packets = append(c.packets, p)
 }

@@ -5,6 +5,7 @@ package report
 import (
 	"encoding/hex"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"time"
 
@@ -13,24 +14,44 @@ import (
 
 // packetData is a packet as the page has it. Times are those of the record's events.
 type packetData struct {
-	From     string            `json:"from"`
-	QPN      string            `json:"qpn"`                 // of the receiver
-	SenderQP string            `json:"sender_qp,omitempty"` // of the sender, if that is known
-	PSN      uint32            `json:"psn"`
-	Opcode   string            `json:"opcode"`
-	Response bool              `json:"response,omitempty"`
-	Failed   bool              `json:"failed,omitempty"`
-	Again    bool              `json:"again,omitempty"`
-	Probe    bool              `json:"probe,omitempty"` // a tail-loss probe
-	Lost     bool              `json:"lost,omitempty"`
-	Bytes    int               `json:"bytes"`
-	Carries  string            `json:"carries,omitempty"`
-	Sent     string            `json:"sent,omitempty"`
-	Received string            `json:"received,omitempty"`
-	Event    *int              `json:"event,omitempty"` // the index of the request's wr.posted
-	Shape    int               `json:"shape"`
-	Head     string            `json:"head"`               // hex, from the IP header on
+	From     string `json:"from"`
+	QPN      string `json:"qpn"`                 // of the receiver
+	SenderQP string `json:"sender_qp,omitempty"` // of the sender, if that is known
+	PSN      uint32 `json:"psn"`
+	Opcode   string `json:"opcode"`
+	Response bool   `json:"response,omitempty"`
+	Failed   bool   `json:"failed,omitempty"`
+	Again    bool   `json:"again,omitempty"`
+	Probe    bool   `json:"probe,omitempty"` // a tail-loss probe
+	Lost     bool   `json:"lost,omitempty"`
+	Bytes    int    `json:"bytes"`
+	Carries  string `json:"carries,omitempty"`
+	Sent     string `json:"sent,omitempty"`
+	Received string `json:"received,omitempty"`
+	Event    *int   `json:"event,omitempty"` // the index of the request's wr.posted
+	Shape    int    `json:"shape"`
+	Head     string `json:"head"` // hex, from the IP header on
+	icrc
 	Meanings map[string]string `json:"meanings,omitempty"` // by the index of the field in the shape
+}
+
+// icrc is the ICRC of a packet, as its field has it: hex. Carried is "" if the capture has cut the packet. Computed is "" if
+// the ICRC is right, otherwise what the receiver computes.
+type icrc struct {
+	Carried  string `json:"icrc,omitempty"`
+	Computed string `json:"icrc_computed,omitempty"`
+}
+
+func icrcOf(p *dissect.Packet) (i icrc) {
+	carried, computed, whole := p.ICRC()
+	inFrame := func(icrc uint32) string { return fmt.Sprintf("0x%08x", bits.ReverseBytes32(icrc)) }
+	if whole {
+		i.Carried = inFrame(carried)
+	}
+	if carried != computed {
+		i.Computed = inFrame(computed)
+	}
+	return i
 }
 
 // shapeData is the fields that packets of the same opcode have.
@@ -80,6 +101,10 @@ func packetsData(packets []joined) (all []packetData) {
 		d := packetData{
 			From: j.from, QPN: hex24(j.to.qpn), PSN: j.PSN, Opcode: j.Opcode, Response: j.Response, Failed: j.Failed, Again: j.again, Probe: j.probe, Lost: j.lost,
 			Bytes: j.Payload, Carries: j.Carries, Sent: timeText(j.sent), Received: timeText(j.received), Shape: j.shape, Head: j.head, Meanings: j.meanings,
+		}
+		d.icrc = j.icrc
+		if j.other != nil && (j.icrc.Carried == "" || j.other.icrc.Computed != "") { // cut, or damaged on the way
+			d.icrc = j.other.icrc
 		}
 		if j.to.peer != nil {
 			d.SenderQP = hex24(j.to.peer.qpn)

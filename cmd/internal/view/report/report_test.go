@@ -258,6 +258,37 @@ func TestLostPacket(t *testing.T) {
 	}
 }
 
+// A packet that was damaged on the way has a wrong ICRC. One that a capture has cut has the ICRC of the other end's.
+func TestDamagedPacket(t *testing.T) {
+	r := New(readRecord(t))
+	cut := func(number int) func(int, *pcap.Packet) bool {
+		return func(n int, p *pcap.Packet) bool {
+			if n == number {
+				p.IP = p.IP[:len(p.IP)-4]
+			}
+			return true
+		}
+	}
+	if err := add(t, r, "client.pcap", "client", cut(3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(t, r, "server.pcap", "server", func(n int, p *pcap.Packet) bool {
+		if n == 1 {
+			p.IP = bytes.Clone(p.IP)
+			p.IP[len(p.IP)-5] ^= 1 // the payload's last byte
+		}
+		return cut(4)(n, p)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, d := pageOf(t, r)
+	for i, p := range d.Packets {
+		if (p.Computed != "") != (i == 0) || len(p.Carried) != len("0x00000000") || p.Computed == p.Carried {
+			t.Errorf("packet %d: the ICRC is %q, computed %q", i, p.Carried, p.Computed)
+		}
+	}
+}
+
 // A wrong capture gives one error, and a cut one its packets.
 func TestWrongCaptures(t *testing.T) {
 	other, err := os.ReadFile("../../../../softroce/internal/packet/testdata/rc-send-ipv4.pcap")
