@@ -68,6 +68,8 @@ var (
 	ObjectFreed = ByVerb{"object.freed", Control}
 	// QPTransition: a queue pair has moved to another state, or was refused the move.
 	QPTransition = Kind{"qp.transition", Control, "ibv_modify_qp"}
+	// QPMoved: the device itself has moved a queue pair to another state. Only the laboratory, which has made the device, sees it.
+	QPMoved = Kind{"qp.transition", Control, NoVerb}
 	// QPDump: all attributes of a queue pair, after a transition.
 	QPDump = Kind{"qp.dump", Info, "ibv_query_qp"}
 	// QPDrained: the queue pair is in ERR and every work request was flushed.

@@ -232,8 +232,9 @@ type qp struct {
 	again  Repeat // why its requester went back the last time
 	sigAll bool   // every send is signaled
 	sendCQ *cq
-	places []place // the requests that have a place in the send queue, the oldest first
-	old    int     // completions in the CQ that are of requests from before a reset
+	places []place       // the requests that have a place in the send queue, the oldest first
+	state  qpstate.State // as the program or an event of the world has seen it last
+	old    int           // completions in the CQ that are of requests from before a reset
 }
 
 func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
@@ -254,8 +255,9 @@ func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
 }
 
 func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
-	was := q.QP.Query().State
+	was := q.state
 	err := q.QP.Modify(attr, mask)
+	q.hasMoved() // the program knows
 	switch {
 	case err != nil || mask&qpstate.MaskState == 0:
 	case attr.State == qpstate.Reset:
@@ -265,6 +267,13 @@ func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	}
 	q.d.world.transmit()
 	return err
+}
+
+// hasMoved reports whether the state is another than at the last call.
+func (q *qp) hasMoved() bool {
+	was := q.state
+	q.state = q.QP.Query().State
+	return q.state != was
 }
 
 func (q *qp) Query(verbs.QPAttrMask) (verbs.QPAttr, error) { return q.QP.Query(), nil }

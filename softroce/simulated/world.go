@@ -64,6 +64,9 @@ type Event struct {
 	Async verbs.AsyncEvent
 	// Completion: the armed CQ in Async.CQ has reported a completion event.
 	Completion bool
+	// The device has moved the queue pair QPN to another state by itself, unless From and To are the same.
+	QPN      uint32
+	From, To qpstate.State
 }
 
 // New returns a World at time 0, with both devices open.
@@ -198,7 +201,7 @@ func (w *World) expire() {
 	}
 }
 
-// transmit puts everything that the devices have to send onto the wire.
+// transmit puts everything that the devices have to send onto the wire, and records which queue pairs they have moved.
 func (w *World) transmit() {
 	for _, d := range w.devices {
 		for d.engine.Ready() {
@@ -207,6 +210,11 @@ func (w *World) transmit() {
 				q := d.outbox.Sender().User.(*qp)
 				w.send(q, before[q], &bursts[0])
 				d.engine.Release(d.outbox) // puts q back on the ready list, if it has more
+			}
+		}
+		for _, q := range d.qps {
+			if was := q.state; q.hasMoved() {
+				w.events = append(w.events, Event{At: w.now, Host: d.host, QPN: q.QPN(), From: was, To: q.state})
 			}
 		}
 	}

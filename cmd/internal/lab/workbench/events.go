@@ -100,9 +100,10 @@ func (h *host) made(o *object, verb string) {
 	h.note(event.ObjectMade.By(verb), "make "+title, object)
 }
 
-func (h *host) freed(o *object) {
+// freed logs that an object was freed, or that the device refused it.
+func (h *host) freed(o *object, refused *Refusal) {
 	title := o.kind + " " + o.name
-	h.note(event.ObjectFreed.By(o.verb), "free "+title, slog.String("object", title))
+	h.note(event.ObjectFreed.By(o.verb), "free "+title, withError([]slog.Attr{slog.String("object", title)}, refused)...)
 }
 
 // moved logs a modify_qp, refused or not.
@@ -236,6 +237,9 @@ func (s *Session) collectEvents() {
 			cq := h.cqOf(e.Async)
 			cq.events++
 			h.noteAt(e.At, &event.CompletionEvent, "completion event of "+cq.name, []slog.Attr{slog.String("object", "CQ "+cq.name)})
+		case e.From != e.To:
+			o := h.qpOf(e.QPN)
+			h.noteAt(e.At, &event.QPMoved, e.From.Name()+"→"+e.To.Name(), []slog.Attr{slog.String("qpn", hex24(e.QPN)), slog.String("type", o.qp.Type().Name()), slog.String("from", e.From.Name()), slog.String("to", e.To.Name())})
 		default:
 			h.noteAt(e.At, &event.AsyncEvent, h.asyncText(e.Async), []slog.Attr{slog.Bool("fatal", e.Async.Fatal())})
 		}

@@ -326,10 +326,12 @@ func (h *host) closeObject(a *Action) (*Result, error) {
 		return &Result{Asleep: true, Note: unacknowledged}, nil
 	}
 	if err := o.closer().Close(); err != nil {
-		return &Result{Refused: refusalOf(err)}, nil
+		refused := refusalOf(err)
+		h.freed(o, refused)
+		return &Result{Refused: refused}, nil
 	}
 	o.closed = true
-	h.freed(o)
+	h.freed(o, nil)
 	return &Result{}, nil
 }
 

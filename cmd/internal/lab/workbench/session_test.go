@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -124,7 +125,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestRecord reads the events with the reader of package trace.
+// TestRecord reads the events with the reader of package trace. The moves, those of the devices too, lead to the states.
 func TestRecord(t *testing.T) {
 	for name, f := range every() {
 		s := played(t, f.Setup, f.Actions)
@@ -139,10 +140,32 @@ func TestRecord(t *testing.T) {
 		if len(record.Events) != len(s.log) || len(record.Events) == 0 {
 			t.Errorf("%s: %d events, want %d", name, len(record.Events), len(s.log))
 		}
-		transitions := 0
+		transitions, states := 0, map[string]string{}
 		for i := range record.Events {
-			if record.Events[i].Event == "qp.transition" {
+			e := &record.Events[i]
+			if e.Event != "qp.transition" {
+				continue
+			}
+			if e.Verb == "ibv_modify_qp" {
 				transitions++
+			}
+			if qp := e.End + e.Attr("qpn").String(); e.Attr("error").Kind() != slog.KindString {
+				if from := e.Attr("from").String(); states[qp] != "" && states[qp] != from {
+					t.Errorf("%s: %s moves from %s, and was in %s", name, qp, from, states[qp])
+				}
+				states[qp] = e.Attr("to").String()
+			}
+		}
+		for _, h := range s.hosts {
+			for _, o := range h.objects {
+				if o.kind != "QP" || o.closed {
+					continue
+				}
+				qp := h.side.String() + hex24(o.qp.QPN())
+				in, _ := s.world.InspectQP(h.side, o.qp)
+				if states[qp] != in.Attr.State.Name() && states[qp] != "" {
+					t.Errorf("%s: %s is in %s, and its last move led to %s", name, qp, in.Attr.State.Name(), states[qp])
+				}
 			}
 		}
 		want := 0
