@@ -69,6 +69,8 @@ export interface Packet {
   event?: number;
   shape: number;
   head: string;
+  icrc?: string; // absent if the capture has cut the packet
+  icrc_computed?: string; // by the receiver, if it is not the same
   meanings?: { [field: string]: string };
 }
 

@@ -192,6 +192,7 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
         rows={[
           [t('report.seen.sent', { end: t(`report.${p.from}`) }), seen(p.sent)],
           [t('report.seen.received', { end: t(`report.${to}`) }), p.lost ? '–' : seen(p.received)],
+          ...(p.icrc ? [['ICRC', p.icrc_computed ? t('report.icrc.wrong', { icrc: p.icrc, computed: p.icrc_computed }) : t('report.icrc.right', { icrc: p.icrc })] as [string, string]] : []),
           ...(p.carries ? [[t('report.carries'), named(p.carries)] as [string, string]] : []),
         ]}
       />
@@ -207,11 +208,17 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
       {payload && (
         <>
           <h3>{t('report.payload')}</h3>
-          <pre>{payload.replace(/(..)/g, '$1 ').trim()}</pre>
+          <pre data-test="payload">{dump(payload)}</pre>
         </>
       )}
     </>
   );
+}
+
+// Bytes as hexadecimal digits, eight per line, and as text.
+function dump(hex: string): string {
+  const line = (digits: string) => `${digits.replace(/../g, '$& ').padEnd(25)}${digits.replace(/../g, (byte) => (/[2-6].|7[^f]/.test(byte) ? String.fromCharCode(parseInt(byte, 16)) : '.'))}`;
+  return hex.match(/.{1,16}/g)!.map(line).join('\n');
 }
 
 const bits = (from: number, to: number) => (from === to ? String(from) : `${from}–${to}`);

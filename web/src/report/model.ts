@@ -116,16 +116,19 @@ function textOf(e: Event): string {
     case 'dump':
       return e.event.replace('.dump', '').toUpperCase() + ' ' + (attr(e, 'qpn') || attr(e, 'opcode') || attr(e, 'addr'));
   }
-  return eventText(e);
+  return byDevice(e) ? t('report.device', { what: eventText(e) }) : eventText(e);
 }
 
+// Only the laboratory's records have the moves that the device itself makes.
+const byDevice = (e: Event) => e.event === 'qp.transition' && !e.verb;
+
 // Reports whether an event moves a queue pair to ERR although the run has succeeded: so programs end what they have posted.
-const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && attr(e, 'to') === 'ERR' && attr(e, 'error') === '';
+const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && !byDevice(e) && attr(e, 'to') === 'ERR' && attr(e, 'error') === '';
 
 function failedOf(e: Event, data: Data): boolean {
   if (e.event === 'wr.completed') return attr(e, 'status') !== 'IBV_WC_SUCCESS';
   if (e.event === 'oob.message') return attr(e, 'message') === 'error';
-  if (e.event === 'qp.transition') return attr(e, 'error') !== '' || (attr(e, 'to') === 'ERR' && !!data.record?.error);
+  if (e.event === 'qp.transition') return byDevice(e) || attr(e, 'error') !== '' || (attr(e, 'to') === 'ERR' && !!data.record?.error);
   return e.level.startsWith('ERROR');
 }
 
@@ -190,7 +193,7 @@ export function build(data: Data, filter: Filter): Model {
     data.packets.forEach((packet, index) => {
       const to = otherEnd(packet.from);
       if (!wanted(to, packet.qpn)) return;
-      const common = { kind: 'packet' as const, text: packetText(packet), failed: !!packet.failed, packet, index };
+      const common = { kind: 'packet' as const, text: packetText(packet), failed: !!packet.failed || packet.icrc_computed !== undefined, packet, index };
       if (packet.sent) rows.push({ ...common, id: `p${index}s`, end: packet.from, at: nanoseconds(packet.sent, start), qpn: packet.sender_qp ?? '' });
       if (packet.received) rows.push({ ...common, id: `p${index}r`, end: to, at: nanoseconds(packet.received, start), qpn: packet.qpn, received: true });
     });

@@ -1,5 +1,5 @@
 // The rows as a table, for screen readers and for searching. A page has 250 rows.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from './model';
 import { duration, t, type Key } from './texts';
 
@@ -7,16 +7,20 @@ const perPage = 250;
 
 export function Table({ model, selected, select }: { model: Model; selected: string; select(id: string): void }) {
   const [page, setPage] = useState(0);
+  const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const at = model.rows.findIndex((r) => r.id === selected);
     if (at >= 0) setPage(Math.floor(at / perPage));
   }, [selected]);
   const pages = Math.max(1, Math.ceil(model.rows.length / perPage));
   const now = Math.min(page, pages - 1);
+  useLayoutEffect(() => {
+    box.current!.querySelector('tr.selected')?.scrollIntoView({ block: 'nearest' });
+  }, [selected, now]);
   const shown = model.rows.slice(now * perPage, (now + 1) * perPage);
   return (
     <div class="tablebox">
-      <div class="scroll" tabIndex={0} role="region" aria-label={t('report.table.caption')}>
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={t('report.table.caption')}>
         <table class="rows" aria-rowcount={model.rows.length + 1} data-test="table">
           <caption class="hidden">{t('report.table.caption')}</caption>
           <thead>
