@@ -108,16 +108,16 @@ for (const [width, dark, lang] of [[400, false, 'zh-CN'], [1400, true, 'en-US']]
 }
 
 // The quick part has one picture of each kind.
-const pictured = process.env.WHOLE ? [400, 800, 1400, 1600] : [400, 1400];
+const pictured = process.env.WHOLE ? [400, 800, 1000, 1400, 1600] : [400, 1000, 1400];
 for (const width of pictured) {
   for (const dark of process.env.WHOLE ? [false, true] : [width === 1400]) {
     test(`nothing is wider than ${width} px, ${dark ? 'dark' : 'light'}`, async (t) => {
       const page = await open(t, { hash: '#lesson=loss', width, height: width === 400 ? 800 : 900, dark });
       const name = (part) => `${pictures}/${width}-${dark ? 'dark' : 'light'}-${part}.png`;
       mkdirSync(pictures, { recursive: true });
-      if (width < 1200) await press(page, 'pane.guide');
+      if (width < 900) await press(page, 'pane.guide');
       await play(page, 10);
-      const parts = width < 1200 ? ['guide', 'hosts', 'wire', 'details'] : ['all'];
+      const parts = width < 900 ? ['guide', 'hosts', 'wire', 'details'] : width < 1200 ? ['hosts', 'wire', 'details'] : ['all'];
       for (const part of parts) {
         if (part !== 'all') await press(page, `pane.${part}`);
         const [inside, outside] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);

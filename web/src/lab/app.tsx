@@ -20,20 +20,27 @@ import { useActionInView } from './view';
 import { WirePane } from './wirepane';
 
 const panes: Pane[] = ['guide', 'hosts', 'wire', 'details'];
+const twoPanes = matchMedia('(min-width: 900px) and (max-width: 1199px)'); // as in lab.css: the guide, and one of the others
 
 export function App() {
   const [, redraw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => subscribe(() => redraw(undefined as never)), []);
+  useEffect(() => {
+    const resized = () => redraw(undefined as never);
+    twoPanes.addEventListener('change', resized);
+    return () => twoPanes.removeEventListener('change', resized);
+  }, []);
   const state = get();
   useActionInView(state);
   const { hosts, now_ns } = state.moment.snapshot;
   const [client, server] = [hosts[0]!, hosts[1]!];
+  const pane = twoPanes.matches && state.pane === 'guide' ? 'hosts' : state.pane;
   return (
-    <div class={`page show-${state.pane} detail-${state.detail}`}>
+    <div class={`page show-${pane} detail-${state.detail}`}>
       <Header onChange={() => redraw(undefined as never)} />
       <nav class="panes" aria-label={t('ui.panes')}>
-        {panes.map((pane) => (
-          <button type="button" data-test={`pane.${pane}`} aria-pressed={state.pane === pane} onClick={() => change({ pane })}>{t(`ui.pane.${pane}`)}</button>
+        {panes.slice(twoPanes.matches ? 1 : 0).map((name) => (
+          <button type="button" data-test={`pane.${name}`} aria-pressed={name === pane} onClick={() => change({ pane: name })}>{t(`ui.pane.${name}`)}</button>
         ))}
       </nav>
       {state.opening === null && <NextGoal state={state} />}

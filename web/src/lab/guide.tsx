@@ -70,6 +70,7 @@ function Entries({ list, state, onOpen }: { list: 'lessons' | 'mistakes'; state:
       <ol class="entries">
         {names.map((name, i) => (
           <li key={name}>
+            {lessons && find(`ui.lessons.from.${name}`) && <h2>{find(`ui.lessons.from.${name}`)}</h2>}
             <button type="button" data-test={`${kind}.${name}`} class={current === name ? 'current' : ''} onClick={() => choose(name)}>
               <span class={watched.includes(name) ? 'entry-number watched' : 'entry-number'}>{done.includes(name) ? <Icon name="check" /> : i + 1}</span>
               <span>{find(`${kind}.${name}.title`) || name}{done.includes(name) && <span class="hidden"> ({t(lessons ? 'ui.lesson.solved' : 'ui.mistake.done')})</span>}{watched.includes(name) && <span class="hidden"> ({t('ui.end.watched')})</span>}</span>

@@ -105,22 +105,25 @@ function talks(events: Event[], since: number): Message[] {
 }
 
 function marks(events: Event[], since: number, name: (e: Event) => string): Mark[] {
-  const shown = events.filter((e) => /^qp\.transition$|^wr\.|^async\.|^wait\.begun$|^completion\./.test(e.event) && nanoseconds(e) >= since);
+  const shown = events.filter((e) => (/^qp\.transition$|^wr\.|^async\.|^wait\.begun$|^completion\./.test(e.event) || e.attrs?.error !== undefined) && nanoseconds(e) >= since);
   return shown.map((e) => ({
     key: e.n, side: e.end === 'client' ? 'left' : 'right', at: nanoseconds(e), order: e.action, text: name(e) + markText(e),
     tone: bad(e) ? 'bad' : undefined,
   }));
 }
 
+// Only the device itself moves a queue pair without a verb.
+const byDevice = (e: Event) => e.event === 'qp.transition' && !e.verb;
+
 /** Reports whether an event is a refused call, a failed request or a failure that the device reports. */
-export const bad = (e: Event) => e.attrs?.error !== undefined || e.attrs?.fatal === true || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
+export const bad = (e: Event) => byDevice(e) || e.attrs?.error !== undefined || e.attrs?.fatal === true || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
 
 /** An event in a few words, with the wr_id and the status of a request. */
 export function markText(e: Event): string {
   if (e.event === 'wr.completed') return t('ui.wire.polled', { what: [e.attrs?.opcode, e.attrs?.status, e.attrs?.wr_id].filter((part) => part !== undefined && part !== '').join(' ').replaceAll('IBV_WC_', '') });
   const text = e.event === 'wr.posted' ? `${eventText(e)} ${e.attrs?.wr_id ?? ''}` : eventText(e);
   if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });
-  return text;
+  return byDevice(e) ? t('ui.wire.device', { what: text }) : text;
 }
 
 /** The time of an event, in nanoseconds of the virtual clock, which starts with 2026. */
