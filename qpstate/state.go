@@ -84,7 +84,7 @@ const (
 	MaskPort             Mask = 1 << 5  // PortNum: the port
 	MaskQKey             Mask = 1 << 6  // QKey: the key that datagrams must carry
 	MaskAV               Mask = 1 << 7  // AH: the path to the peer
-	MaskPathMTU          Mask = 1 << 8  // PathMTU: the payload of one packet
+	MaskPathMTU          Mask = 1 << 8  // PathMTU: the largest payload of a packet
 	MaskTimeout          Mask = 1 << 9  // Timeout: the wait for an ACK
 	MaskRetryCnt         Mask = 1 << 10 // RetryCnt: resends without an ACK
 	MaskRNRRetry         Mask = 1 << 11 // RNRRetry: resends to a peer with no receive posted
@@ -114,7 +114,7 @@ var bitNames = []struct {
 	{MaskPort, "PORT", "the device's port the QP is bound to"},
 	{MaskQKey, "QKEY", "the key a datagram must carry to be accepted"},
 	{MaskAV, "AV", "address vector: the path to the peer (on RoCE: its GID)"},
-	{MaskPathMTU, "PATH_MTU", "the payload of one packet, the same at both ends"},
+	{MaskPathMTU, "PATH_MTU", "the largest payload of a packet, the same at both ends"},
 	{MaskTimeout, "TIMEOUT", "how long to wait for an ACK: 4.096 µs · 2^timeout; 0 means forever"},
 	{MaskRetryCnt, "RETRY_CNT", "how often to resend without an ACK before giving up"},
 	{MaskRNRRetry, "RNR_RETRY", "how often to resend to a peer with no receive posted; 7 means forever"},

@@ -356,7 +356,7 @@ export const lessons = {
 
   // 13
   "lesson.datagrams.title": "UC and UD: without acknowledgements",
-  "lesson.datagrams.intro": "UC, unreliable connected, has a peer and packet numbers, but no acknowledgements. A send completes when it has left. A lost message stays lost.\n\nUD, unreliable datagram, has no peer at all. Each request names its receiver by an address handle (AH), a QPN and a Q_Key. A message is one packet. A receive needs 40 bytes in front of the message, for the header that names the sender (GRH).\n\nLose a message between the queue pairs `uc`, and watch what the client notices. Then bring up the queue pairs `ud`. Watch how few bits their moves need: there is no peer to name.",
+  "lesson.datagrams.intro": "UC, unreliable connection, has a peer and packet numbers, but no acknowledgements. A send completes when it has left. A lost message stays lost.\n\nUD, unreliable datagram, has no peer at all. Each request names its receiver by an address handle (AH), a QPN and a Q_Key. A message is one packet. A receive needs 40 bytes in front of the message, for the header that names the sender (GRH).\n\nLose a message between the queue pairs `uc`, and watch what the client notices. Then bring up the queue pairs `ud`. Watch how few bits their moves need: there is no peer to name.",
   "lesson.datagrams.goal.lost": "Drop a packet of the client's queue pair `uc`.",
   "lesson.datagrams.hint.lost": "Post a receive at the server's `uc`, and a SEND of 16 bytes at the client's. Select the packet and drop it.",
   "lesson.datagrams.goal.unaware": "Poll the completion of the lost message at the client.",

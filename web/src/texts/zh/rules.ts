@@ -132,7 +132,7 @@ export const rules: Record<string, string> = {
   "the device's port the QP is bound to": "队列对绑定到设备的哪个端口",
   "the key a datagram must carry to be accepted": "数据报必须带有这个密钥，才会被接收",
   "address vector: the path to the peer (on RoCE: its GID)": "地址向量：通往对端的路径（在 RoCE 上是它的 GID）",
-  "the payload of one packet, the same at both ends": "一个报文的载荷大小，两端相同",
+  "the largest payload of a packet, the same at both ends": "一个报文的最大载荷，两端相同",
   "how long to wait for an ACK: 4.096 µs · 2^timeout; 0 means forever": "等待 ACK 多久：4.096 µs · 2^timeout；0 表示永远",
   "how often to resend without an ACK before giving up": "没有 ACK 时，重传几次之后放弃",
   "how often to resend to a peer with no receive posted; 7 means forever": "对端没有投递接收请求时重传几次；7 表示永远",
