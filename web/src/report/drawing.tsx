@@ -201,7 +201,7 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
   const client = r.end === 'client';
   const arrow = r.kind === 'message' || r.kind === 'packet';
   if (r.fold) return <Folded r={r} g={g} middle={middle} />;
-  const state = r.kind === 'transition' && !r.failed && g.font > 0 ? attr(r.event!, 'to') : '';
+  const state = r.kind === 'transition' && attr(r.event!, 'error') === '' && g.font > 0 ? attr(r.event!, 'to') : '';
   const inner = g.narrow || (g.font > 0 && !state && r.event?.verb !== 'ibv_post_send' && wide(r.text, g.font) > g.side[r.end] - 38); // where it is too long, and no arrow runs at its height
   const beside = inner ? Math.max(state ? 32 : 0, strip(g.x.server - g.x.client) + 6) : r.kind === 'transition' ? 32 : 24; // of the text
   const room = inner ? g.x.server - g.x.client - 2 * beside : g.side[r.end] - 14 - beside;

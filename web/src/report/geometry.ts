@@ -50,7 +50,7 @@ export class Crossing {
 export interface Places {
   of: number[]; // of each row, counted in rows
   all: number;
-  breaks: { row: number; ns: number; packets: number }[]; // packets that are not drawn
+  breaks: { row: number; ns: number; packets: number }[]; // how many are not drawn: each capture has the same
 }
 
 export function placesOf(model: Model): Places {
@@ -59,7 +59,7 @@ export function placesOf(model: Model): Places {
   const breaks: Places['breaks'] = [];
   const of = rows.map((r, row) => {
     const ns = row > 0 ? r.at - rows[row - 1]!.at : 0;
-    if (ns > long) breaks.push({ row, ns, packets: gaps.reduce((n, gap) => (gap.from < r.at && gap.to > r.at - ns ? n + gap.packets : n), 0) });
+    if (ns > long) breaks.push({ row, ns, packets: gaps.reduce((n, gap) => (gap.from < r.at && gap.to > r.at - ns ? Math.max(n, gap.packets) : n), 0) });
     return row + breaks.length;
   });
   return { of, all: rows.length + breaks.length, breaks };

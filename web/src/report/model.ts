@@ -125,10 +125,10 @@ const byDevice = (e: Event) => e.event === 'qp.transition' && !e.verb;
 // Reports whether an event moves a queue pair to ERR although the run has succeeded: so programs end what they have posted.
 const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && !byDevice(e) && attr(e, 'to') === 'ERR' && attr(e, 'error') === '';
 
-function failedOf(e: Event, data: Data): boolean {
+function failedOf(e: Event): boolean {
   if (e.event === 'wr.completed') return attr(e, 'status') !== 'IBV_WC_SUCCESS';
   if (e.event === 'oob.message') return attr(e, 'message') === 'error';
-  if (e.event === 'qp.transition') return byDevice(e) || attr(e, 'error') !== '' || (attr(e, 'to') === 'ERR' && !!data.record?.error);
+  if (e.event === 'qp.transition') return byDevice(e) || attr(e, 'error') !== '';
   return e.level.startsWith('ERROR');
 }
 
@@ -180,11 +180,14 @@ export function build(data: Data, filter: Filter): Model {
   const pair = pairs[filter.pair];
   const wanted = (end: End, qpn: string) => !pair || qpn === '' || pair[end] === qpn;
 
+  // Of a run that failed without an error in its events, the moves to ERR are all that shows where.
+  const onlyMoves = !!data.record?.error && !data.events.some(failedOf);
+
   let rows: Row[] = [];
   data.events.forEach((e, index) => {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
-    const failed = failedOf(e, data);
+    const failed = failedOf(e) || (onlyMoves && e.event === 'qp.transition' && attr(e, 'to') === 'ERR');
     const ordinary = ordinaryEnd(e, data);
     if ((filter.hidden.has(kind) && !(failed && kind === 'object')) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
     rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e) + (ordinary ? ` · ${t('report.ordinary')}` : ''), failed, ordinary, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });

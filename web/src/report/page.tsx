@@ -153,7 +153,7 @@ export function Page({ data, live, aside }: Props) {
         ) : view === 'drawing' ? (
           <Drawing model={model} zoom={zoom} selected={selected} follow={!!live && following} open={open} select={select} show={show} />
         ) : view === 'graph' ? (
-          <PSNGraph data={data} model={model} selected={selected} select={(id) => (select(id), setOpen(true))} />
+          <PSNGraph data={data} model={model} hidden={hidden.has('packet')} selected={selected} select={(id) => (select(id), setOpen(true))} />
         ) : (
           <Table model={model} selected={selected} select={(id) => (select(id), setOpen(true))} />
         )}

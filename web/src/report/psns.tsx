@@ -7,6 +7,7 @@ import { t, type Key } from './texts';
 interface Props {
   data: Data;
   model: Model;
+  hidden: boolean; // the filter hides packets
   selected: string;
   select(id: string): void;
 }
@@ -36,7 +37,7 @@ function dotsOf(data: Data, model: Model): Dot[] {
   return [...dots.values()].sort((a, b) => a.at - b.at);
 }
 
-export function PSNGraph({ data, model, selected, select }: Props) {
+export function PSNGraph({ data, model, hidden, selected, select }: Props) {
   const named = (requester: string) => {
     const [end = 'client', qp = '', number = ''] = requester.split(' ');
     return { host: t(`report.${end}` as Key), qp, number };
@@ -47,7 +48,7 @@ export function PSNGraph({ data, model, selected, select }: Props) {
       const title = t('report.graph.title', values);
       return number ? t('report.graph.number', { title, n: number }) : title;
     },
-    end: (end: string) => t(`report.${end}` as Key), kind: (kind: string) => t(`report.graph.${kind}` as Key), empty: t(data.packets.length > 0 ? 'report.graph.hidden' : 'report.graph.empty'),
+    end: (end: string) => t(`report.${end}` as Key), kind: (kind: string) => t(`report.graph.${kind}` as Key), empty: t(data.packets.length === 0 ? 'report.graph.empty' : hidden ? 'report.graph.hidden' : 'report.graph.others'),
     about: (r: string, n: number, from: string, to: string) => t('report.graph.about', { ...named(r), n, from, to }),
   };
   return <div class="graphbox"><Graph dots={dotsOf(data, model)} selected={selected} onSelect={select} words={words} /></div>;

@@ -56,7 +56,9 @@ func TestAgainAndProbes(t *testing.T) {
 		psn     uint32
 		opcode  string
 		payload int
-	}{{7, "RC_RDMA_WRITE_LAST", 100}, {7, "RC_SEND_ONLY", 0}, {7, "RC_SEND_ONLY", 0}, {8, "RC_SEND_ONLY", 0}, {8, "RC_SEND_ONLY", 0}, {7, "RC_RDMA_WRITE_LAST", 100}} {
+	}{{7, "RC_RDMA_WRITE_LAST", 100}, {7, "RC_SEND_ONLY", 0}, {7, "RC_SEND_ONLY", 0}, {8, "RC_SEND_ONLY", 0}, {8, "RC_SEND_ONLY", 0}, {7, "RC_RDMA_WRITE_LAST", 100},
+		{9, "RC_SEND_ONLY", 64}, {9, "RC_SEND_ONLY", 0}, {9, "RC_SEND_ONLY", 64},
+		{10, "RC_RDMA_READ_REQUEST", 0}, {13, "RC_RDMA_WRITE_ONLY", 8}, {12, "RC_SEND_ONLY", 0}, {12, "RC_SEND_ONLY", 0}} { // 10 to 12 are the READ's
 		c.packets = append(c.packets, &packet{Packet: dissect.Packet{PSN: p.psn, Opcode: p.opcode, Payload: p.payload}, to: to})
 	}
 	c.again()
@@ -71,7 +73,7 @@ func TestAgainAndProbes(t *testing.T) {
 			got += "new "
 		}
 	}
-	if want := "new probe probe new again again "; got != want {
+	if want := "new probe probe new again again new probe again new new probe probe "; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -127,20 +127,24 @@ type packetKey struct {
 
 func (p *packet) key() packetKey { return packetKey{p.to, p.PSN, p.Opcode} }
 
-// again marks the packets that were sent before, and the tail-loss probes: an empty SEND with the PSN of another packet.
+// again marks the packets that were sent before, and the tail-loss probes: an empty SEND with a PSN that another packet
+// has, or a response to a READ.
 func (c *capture) again() {
 	seen := map[packetKey]bool{}
-	first := map[packetKey]string{} // the opcode, by the key without it
+	empty := map[packetKey]bool{} // requests that are empty SENDs themselves
+	newest := map[*endpoint]uint32{}
 	for _, p := range c.packets {
-		p.again = seen[p.key()] && (!p.Response || p.Kind != "ACKNOWLEDGE")
-		seen[p.key()] = true
+		key := p.key()
+		p.again = seen[key] && (!p.Response || p.Kind != "ACKNOWLEDGE")
+		seen[key] = true
 		if p.Response {
 			continue
 		}
-		place := packetKey{to: p.to, psn: p.PSN}
-		if opcode, known := first[place]; !known {
-			first[place] = p.Opcode
-		} else if opcode != p.Opcode && p.Opcode == "RC_SEND_ONLY" && p.Payload == 0 {
+		last, begun := newest[p.to]
+		if ahead := (p.PSN - last) & psnMask; !begun || ahead > 0 && ahead <= psnMask/2 {
+			newest[p.to] = p.PSN
+			empty[key] = p.Payload == 0
+		} else if p.Opcode == "RC_SEND_ONLY" && p.Payload == 0 && !empty[key] {
 			p.probe, p.again = true, false
 		}
 	}

@@ -62,6 +62,7 @@ export const report = {
   'report.graph.lost': 'request lost',
   'report.graph.stray': 'answer lost',
   'report.graph.empty': 'No packets are known: this record has no capture.',
+  'report.graph.others': 'This queue pair has no packets.',
   'report.graph.hidden': 'The packets are hidden: press "Packets" above.',
   'report.zoom.in': 'Larger rows',
   'report.zoom.out': 'Smaller rows',

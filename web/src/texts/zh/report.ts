@@ -64,6 +64,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.graph.lost': '丢失的请求',
   'report.graph.stray': '丢失的应答',
   'report.graph.empty': '没有已知的报文：这个记录没有捕获。',
+  'report.graph.others': '这个队列对没有报文。',
   'report.graph.hidden': '报文已隐藏：请点击上方的“报文”。',
   'report.zoom.in': '加大行高',
   'report.zoom.out': '减小行高',
