@@ -14,7 +14,7 @@ var ends = []Mistake{
 		Setting: "Both ends post a receive. The client sends a message and waits for the server's greeting. " +
 			"The server's program should send the greeting when the connection is established, but its handler for this event is commented out. " +
 			"So it receives the client's message and disconnects. At a disconnect both programs move their queue pair to ERR, as rdma_disconnect does.",
-		Question: "The client sees: send success (0), then receive WR_FLUSH_ERR (5). Which of its requests failed, and why? Is it right to return from the completion handler at status 5?",
+		Question: "Which of the client's requests fail, with which status? Is it right that its completion handler returns at the first status that is not 0?",
 		Why: "None of the client's requests failed. WR_FLUSH_ERR says that the queue pair was in ERR before the receive got a message. " +
 			"The cause lies before the first flush: the server disconnected, because it never sent the greeting. " +
 			"A handler that returns silently at status 5 hides exactly this: the program looks finished, and the greeting is missing.",

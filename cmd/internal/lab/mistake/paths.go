@@ -60,7 +60,7 @@ var paths = []Mistake{
 		Name:     "psn-too-high",
 		Title:    "the server's RQ_PSN is one above the client's SQ_PSN",
 		Setting:  "The client's first packet has PSN 0x100, its SQ_PSN. The server's RQ_PSN is 0x101. The server has two receives posted. The client sends 64 bytes and then 32 bytes.",
-		Question: "Both sends succeed. How many messages does the server receive?",
+		Question: "What does the client see? How many messages does the server receive?",
 		Why:      "The server expects PSN 0x101. PSN 0x100 lies before it, so the server takes the packet for a duplicate of one that it has executed. It drops the packet and acknowledges it, as the protocol demands. The client reports success for a message that nobody received. The second message has PSN 0x101 and arrives.",
 		Remedy:   "Set RQ_PSN to the peer's SQ_PSN. If a first message is missing although its send succeeded, compare the PSNs of both ends.",
 		Expect: expect{Client: outcome(qpstate.RTS, verbs.WCSuccess, verbs.WCSuccess),

@@ -30,7 +30,7 @@ export const mistakes = {
   "mistake.psn-off-by-one.remedy": "Set RQ_PSN to the peer's SQ_PSN, at both ends: rq_psn is what the peer sent in the exchange, sq_psn is your own. In a capture look for a NAK 0x60 in answer to the first packet.",
   "mistake.psn-too-high.title": "the server's RQ_PSN is one above the client's SQ_PSN",
   "mistake.psn-too-high.setting": "The client's first packet has PSN 0x100, its SQ_PSN. The server's RQ_PSN is 0x101. The server has two receives posted. The client sends 64 bytes and then 32 bytes.",
-  "mistake.psn-too-high.question": "Both sends succeed. How many messages does the server receive?",
+  "mistake.psn-too-high.question": "What does the client see? How many messages does the server receive?",
   "mistake.psn-too-high.why": "The server expects PSN 0x101. PSN 0x100 lies before it, so the server takes the packet for a duplicate of one that it has executed. It drops the packet and acknowledges it, as the protocol demands. The client reports success for a message that nobody received. The second message has PSN 0x101 and arrives.",
   "mistake.psn-too-high.remedy": "Set RQ_PSN to the peer's SQ_PSN. If a first message is missing although its send succeeded, compare the PSNs of both ends.",
   "mistake.mtu-mismatch.title": "the ends have different path MTUs",
@@ -103,7 +103,7 @@ export const mistakes = {
   "mistakes.group.5": "The end of a connection",
   "mistake.early-disconnect.title": "the server disconnects before it answers",
   "mistake.early-disconnect.setting": "Both ends post a receive. The client sends a message and waits for the server's greeting. The server's program should send the greeting when the connection is established, but its handler for this event is commented out. So it receives the client's message and disconnects. At a disconnect both programs move their queue pair to ERR, as rdma_disconnect does.",
-  "mistake.early-disconnect.question": "The client sees: send success (0), then receive WR_FLUSH_ERR (5). Which of its requests failed, and why? Is it right to return from the completion handler at status 5?",
+  "mistake.early-disconnect.question": "Which of the client's requests fail, with which status? Is it right that its completion handler returns at the first status that is not 0?",
   "mistake.early-disconnect.why": "None of the client's requests failed. WR_FLUSH_ERR says that the queue pair was in ERR before the receive got a message. The cause lies before the first flush: the server disconnected, because it never sent the greeting. A handler that returns silently at status 5 hides exactly this: the program looks finished, and the greeting is missing.",
   "mistake.early-disconnect.remedy": "Ask at WR_FLUSH_ERR what moved the queue pair to ERR: the first status that is not 5, an asynchronous event, or a disconnect. Then ask the peer's log why. Disconnect only after both ends have said that they are done (a barrier over TCP).",
 } as const;

@@ -30,7 +30,7 @@ export const mistakes = {
   "mistake.psn-off-by-one.remedy": "在两端都把 RQ_PSN 设为对端的 SQ_PSN：rq_psn 是对端在交换中告知的，sq_psn 是自己的。捕获报文时，看第一个报文的应答是不是 NAK 0x60。",
   "mistake.psn-too-high.title": "服务端的 RQ_PSN 比客户端的 SQ_PSN 大 1",
   "mistake.psn-too-high.setting": "客户端第一个报文的 PSN 是 0x100，也就是它的 SQ_PSN。服务端的 RQ_PSN 是 0x101。服务端投递了两个接收请求。客户端先发送 64 字节，再发送 32 字节。",
-  "mistake.psn-too-high.question": "两次发送都成功。服务端收到几条消息？",
+  "mistake.psn-too-high.question": "客户端看到什么？服务端收到几条消息？",
   "mistake.psn-too-high.why": "服务端期待 PSN 0x101。0x100 在它之前，所以服务端把这个报文当作已经执行过的报文的副本：按照协议，丢弃它并确认它。客户端报告成功，这条消息却没有人收到。第二条消息的 PSN 是 0x101，正常到达。",
   "mistake.psn-too-high.remedy": "把 RQ_PSN 设为对端的 SQ_PSN。如果第一条消息发送成功，对端却没有收到，就比较两端的 PSN。",
   "mistake.mtu-mismatch.title": "两端的路径 MTU 不同",
@@ -103,7 +103,7 @@ export const mistakes = {
   "mistakes.group.5": "连接的结束",
   "mistake.early-disconnect.title": "服务端还没有回复就断开了连接",
   "mistake.early-disconnect.setting": "两端都投递了一个接收请求。客户端发送一条消息，然后等待服务端的问候。服务端的程序本该在连接建立时发送问候，但处理这个事件的代码注释掉了。所以它收到客户端的消息后就断开连接。断开时，两个程序都把自己的队列对切换到 ERR，就像 rdma_disconnect 那样。",
-  "mistake.early-disconnect.question": "客户端看到：发送成功（0），然后接收请求的状态码是 WR_FLUSH_ERR（5）。它的哪个请求失败了，为什么？完成项处理函数遇到状态码 5 就直接 return，对吗？",
+  "mistake.early-disconnect.question": "客户端的哪些请求会失败，状态是什么？完成项处理函数一遇到不是 0 的状态就 return，对吗？",
   "mistake.early-disconnect.why": "客户端的请求没有一个失败。WR_FLUSH_ERR 表示接收请求还没有得到消息，队列对就已经进入 ERR。原因在第一次 flush 之前：服务端从未发送问候，就断开了连接。遇到状态码 5 就悄悄 return 的处理函数，恰恰掩盖了这一点：程序看起来已经结束，问候却没有到。",
   "mistake.early-disconnect.remedy": "看到 WR_FLUSH_ERR，要问是什么使队列对进入了 ERR：第一个不是 5 的状态码、异步事件，或者断开连接。然后到对端的日志里找原因。两端都表示完成之后才断开连接（TCP 上的屏障）。",
 } as const;
