@@ -71,6 +71,25 @@ test('skipping leads to the list of lessons, and the next visit begins there', a
   assert.equal(await at(page, 'opening').count(), 0);
 });
 
+test('the bench outlives the opening that is played again', async (t) => {
+  const page = await open(t, { calm: true });
+  await press(page, 'bench');
+  await press(page, 'pair');
+  const pair = () => at(page, 'client.qp').isVisible();
+  assert.ok(await pair());
+  for (const acts of [false, true]) {
+    await press(page, 'tab.lessons');
+    await press(page, 'opening.again');
+    await at(page, 'opening').waitFor();
+    if (acts) await press(page, 'client.alloc_pd');
+    else await press(page, 'opening.skip');
+    if (acts) await press(page, 'submit');
+    await at(page, 'opening').waitFor({ state: 'detached' });
+    if (acts) await press(page, 'bench');
+    assert.ok(await pair(), `acts: ${acts}`);
+  }
+});
+
 test('what the user does ends the opening', async (t) => {
   const page = await open(t, { fresh: true, clock: true });
   await press(page, 'opening.play'); // pauses

@@ -135,7 +135,7 @@ function NextGoal({ state }: { state: State }) {
   const { goals } = state.moment.snapshot;
   const next = goals.find((goal) => goal.met < 0);
   const id = state.setup.lesson;
-  if (!next || !id || isTask(state)) return null; // a task that was solved once has its goals
+  if (!next || !id || isTask(state)) return null; // the examination keeps which goals of a task were met once
   const text = find(`lesson.${id}.goal.${next.key}`);
   return <p class="next-goal" data-test="goal.next"><strong>{t('ui.lesson.next-goal', { n: goals.indexOf(next) + 1, all: goals.length })}</strong> <span title={text.replaceAll('`', '')}>{inline(text)}</span></p>;
 }

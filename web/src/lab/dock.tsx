@@ -20,7 +20,7 @@ export function Dock({ state }: { state: State }) {
   const panel = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (['result', 'packet'].includes(state.detail)) panel.current?.scrollTo({ top: 0 });
-  }, [state.detail, state.cursor, state.selected]);
+  }, [state.detail, state.detail === 'result' ? state.cursor : state.selected]); // a reader of the fields keeps the place while it plays
   const onKey = (event: KeyboardEvent) => {
     const move = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (!move) return;
@@ -92,7 +92,7 @@ function ResultPanel({ state }: { state: State }) {
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
         {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
-        {(result.completions ?? []).map((wc) => wc.status === 'RETRY_EXC_ERR' && <Lost key={wc.id} packets={state.moment.packets} from={action.host!} wc={wc} />)}
+        {(result.completions ?? []).map((wc) => wc.status === 'RETRY_EXC_ERR' && <Lost key={wc.id} state={state} from={action.host!} wc={wc} />)}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
       </div>
@@ -101,13 +101,19 @@ function ResultPanel({ state }: { state: State }) {
   );
 }
 
-// The packets of an unanswered request, and their answers, that did not get through.
-function Lost({ packets, from, wc }: { packets: PacketView[]; from: string; wc: Completion }) {
-  const own = packets.filter((p) => p.from === from && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id));
+const mostLost = 8; // packets that are named
+
+// The packets of an unanswered request, and their answers, that did not get through. A wr_id may be that of an earlier request, too.
+function Lost({ state, from, wc }: { state: State; from: string; wc: Completion }) {
+  const { packets } = state.moment;
+  const posted = state.actions.slice(0, state.cursor).map((a) => a.do === 'post_send' && a.host === from && a.wrs?.some((wr) => String(wr.id) === String(wc.id))).lastIndexOf(true);
+  const own = packets.filter((p) => p.action >= posted && p.from === from && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id));
   const answers = packets.filter((p) => own.some(({ id }) => id === p.why.answers));
   const gone = [...own, ...answers].filter((p) => lost(p) || ignored(p));
   if (gone.length === 0) return null;
-  return <p class="small" data-test="lost">{t('ui.result.lost', { packets: listed(gone.map((p) => `#${p.id} ${p.outcome ? find(`ui.outcome.${p.outcome}`) : fateText(p)}`)) })}</p>;
+  const names = gone.slice(0, mostLost).map((p) => `#${p.id} ${p.outcome ? find(`ui.outcome.${p.outcome}`) : fateText(p)}`);
+  if (gone.length > mostLost) names.push(t('ui.result.lost.more', { n: gone.length - mostLost }));
+  return <p class="small" data-test="lost">{t('ui.result.lost', { packets: listed(names) })}</p>;
 }
 
 // What ibv_query_qp has returned. The call changes nothing, so the moment has the same.

@@ -51,7 +51,7 @@ function goToPart(exam: Exam, state: State, at: number) {
 }
 
 // Shows the free bench beside the guide.
-function leaveBench() {
+function benchBesideGuide() {
   attempt(openBench);
   change({ pane: 'guide' });
 }
@@ -74,7 +74,7 @@ export function ExamPane({ state }: { state: State }) {
       </article>
     );
   }
-  if (exam.ended) return <ExamResult exam={exam} state={state} onAgain={() => { leaveBench(); save(null); }} />;
+  if (exam.ended) return <ExamResult exam={exam} state={state} onAgain={() => { benchBesideGuide(); save(null); }} />;
   return <PartPage key={parts[exam.at]!.id} exam={exam} state={state} />;
 }
 
@@ -83,14 +83,14 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
   const part = parts[exam.at]!;
   const text = (key: string) => find(`${part.id}.${key}`);
   const isLast = exam.at === parts.length - 1;
-  const isOpen = part.goals.length > 0 ? state.setup.lesson === part.id : state.scratch;
+  const isShown = part.goals.length > 0 ? state.setup.lesson === part.id : state.scratch;
   const [sure, setSure] = useState(false);
   const left = parts.filter((p) => !isDone(exam, p)).length;
   const end = () => {
     if (left > 0 && !sure) return setSure(true);
     save({ ...exam, ended: new Date().toISOString() });
     keep('exam.best', Math.max(kept('exam.best', 0), marksOf(exam, state.tables).sum));
-    leaveBench();
+    benchBesideGuide();
   };
   return (
     <article class="lesson" data-test="exam.part" data-part={part.id} aria-labelledby="guide-title">
@@ -105,7 +105,7 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
         <ol class="exam-parts">
           {parts.map((p, i) => (
             <li key={p.id}>
-              <button type="button" class={isDone(exam, p) ? 'done' : ''} data-test={`exam.to.${i + 1}`} aria-current={i === exam.at ? 'step' : undefined} onClick={once(() => (i === exam.at && isOpen ? undefined : goToPart(exam, state, i)))} title={find(`${p.id}.title`)}>
+              <button type="button" class={isDone(exam, p) ? 'done' : ''} data-test={`exam.to.${i + 1}`} aria-current={i === exam.at ? 'step' : undefined} onClick={once(() => (i === exam.at && isShown ? undefined : goToPart(exam, state, i)))} title={find(`${p.id}.title`)}>
                 {i + 1}<span class="hidden"> {find(`${p.id}.title`)}{isDone(exam, p) && ` (${t('ui.exam.done')})`}</span>
               </button>
             </li>

@@ -22,7 +22,7 @@ export const isDone = (exam: Exam, part: Part) => (part.answers > 0 ? part.id in
 const isRight = (exam: Exam, part: Part) => (part.answers > 0 ? exam.answers[part.id] === part.right : isDone(exam, part));
 
 /** Reports whether a part has no answer, or a task none of its goals. */
-const isOpen = (exam: Exam, part: Part) => (part.answers > 0 ? !isDone(exam, part) : (exam.met[part.id] ?? []).length === 0);
+const isUntouched = (exam: Exam, part: Part) => (part.answers > 0 ? !isDone(exam, part) : (exam.met[part.id] ?? []).length === 0);
 
 export function marksOf(exam: Exam, tables: Tables): Marks {
   const count = (parts: Part[]) => parts.filter((part) => isRight(exam, part)).length;
@@ -43,9 +43,10 @@ const day = (iso: string) => new Date(iso).toLocaleDateString(language(), { date
 export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State; onAgain(): void }) {
   const { tables } = state;
   const marks = marksOf(exam, tables);
-  const wrong = tables.exam.filter((part) => !isRight(exam, part) && !isOpen(exam, part));
-  const left = tables.exam.filter((part) => isOpen(exam, part));
+  const wrong = tables.exam.filter((part) => !isRight(exam, part) && !isUntouched(exam, part));
+  const left = tables.exam.filter((part) => isUntouched(exam, part));
   const right = tables.exam.filter((part) => isRight(exam, part));
+  const done = tables.exam.filter((part) => isDone(exam, part)).length;
   const [sure, setSure] = useState(false);
   useEffect(() => {
     addEventListener('beforeprint', unfold);
@@ -56,7 +57,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
       <h2 id="guide-title" tabIndex={-1}>{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
       <p class="on-paper">{t('ui.exam.name')} ______________________</p>
-      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{left.length > 0 && <span class="muted"> {t('ui.exam.answered', { n: marks.all - left.length })}</span>}</p>
+      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{done < marks.all && <span class="muted"> {t('ui.exam.answered', { n: done })}</span>}</p>
       <table class="marks">
         <caption class="hidden">{t('ui.exam.marks')}</caption>
         <tbody>
@@ -134,13 +135,13 @@ function whatWasWrong(exam: Exam, part: Part): Line[] {
 /** The result as a text file. */
 function resultText(exam: Exam, tables: Tables): string {
   const marks = marksOf(exam, tables);
-  const lines = [t('ui.labelled', { name: t('ui.title'), text: t('ui.exam.result') }), day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), ''];
+  const lines = [t('ui.labelled', { name: t('ui.title'), text: t('ui.exam.result') }), day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), t('ui.exam.answered', { n: tables.exam.filter((part) => isDone(exam, part)).length }), ''];
   for (const { subject, n, all } of marks.subjects) lines.push(`${t('ui.exam.mark', { n, all })}  ${find(`ui.exam.subject.${subject}`)}`);
   lines.push('');
   tables.exam.forEach((part, i) => {
     const right = isRight(exam, part);
     const text = (key: string) => find(`${part.id}.${key}`);
-    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : isOpen(exam, part) ? 'ui.exam.done.left' : 'ui.exam.done.wrong')}${text('title')}`);
+    lines.push(`${String(i + 1).padStart(2)} ${t(right ? 'ui.exam.done.right' : isUntouched(exam, part) ? 'ui.exam.done.left' : 'ui.exam.done.wrong')}${text('title')}`);
     const wrong = () => whatWasWrong(exam, part).map((line) => `${line.label ? t(line.label) : ''}${line.text}`);
     if (!right) lines.push(...[text('ask'), ...wrong(), text('why')].map((line) => `     ${line}`));
   });

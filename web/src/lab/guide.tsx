@@ -61,7 +61,7 @@ function Entries({ list, state, onOpen }: { list: 'lessons' | 'mistakes'; state:
   const names = lessons ? state.tables.lessons.map((l) => l.id) : state.tables.mistakes.map((m) => m.name);
   const current = lessons ? state.setup.lesson : state.mistake;
   const choose = (name: string) => {
-    if (name !== current) attempt(() => (lessons ? open(JSON.stringify({ lesson: name })) : openMistake(name)));
+    if (name !== current || !lessons) attempt(() => (lessons ? open(JSON.stringify({ lesson: name })) : openMistake(name)));
     onOpen();
   };
   return (

@@ -17,7 +17,8 @@ export function Mistake({ state, name }: { state: State; name: string }) {
   const [guess, setGuess] = useState('');
   const mistake = state.tables.mistakes.find((m) => m.name === name)!;
   const text = (key: string) => find(`mistake.${name}.${key}`);
-  const done = state.actions.length >= mistake.actions.length;
+  const begun = state.actions.length > mistake.question;
+  const done = state.actions.length >= mistake.actions.length && state.solution;
   const next = state.tables.mistakes[state.tables.mistakes.indexOf(mistake) + 1];
   useEffect(() => {
     if (done) keep('seen', [...new Set([...kept<string[]>('seen', []), name])]);
@@ -29,14 +30,18 @@ export function Mistake({ state, name }: { state: State; name: string }) {
       <Prose text={text('setting')} />
       <h3>{t('ui.mistake.question')}</h3>
       <Prose class="asked" text={text('question')} />
-      {!done && (
+      {begun && !done && !state.solution && <p class="note-box" data-test="mistake.own">{t('ui.mistake.own')}</p>}
+      {!begun && (
         <>
           <p class="small" id="guess-title">{t('ui.mistake.guess')}</p>
           <Choices options={optionsOf(name, outcomeOf(mistake))} name="guess" title="guess-title" guess={guess} text={outcomeText} onChoose={setGuess} />
           <p class="small muted">{t('ui.mistake.think')}</p>
-          <button type="button" class="primary" data-test="mistake.go" onClick={() => play(!state.playing)}>{t(state.playing ? 'ui.pause' : 'ui.mistake.go')}</button>
         </>
       )}
+      <div class="guide-tools">
+        {!done && state.solution && <button type="button" class="primary" data-test="mistake.go" onClick={() => play(!state.playing)}>{t(state.playing ? 'ui.pause' : 'ui.mistake.go')}</button>}
+        {begun && <button type="button" data-test="mistake.restart" onClick={once(() => attempt(() => { setGuess(''); openMistake(name); }))}>{t('ui.lesson.restart')}</button>}
+      </div>
       <div aria-live="polite">
         {done && (
           <>
@@ -76,10 +81,10 @@ function outcomeOf(mistake: MistakeView): string {
   return outcome;
 }
 
-// Two of the statuses beside the outcome, always the same ones for a mistake.
+// Five options: a refusal, a success, and three statuses, always the same ones for a mistake.
 function optionsOf(name: string, outcome: string): string[] {
   const others = statuses.filter((status) => status !== outcome);
-  const chosen = shuffled(others.length, 1, name).slice(0, 2).map((n) => others[n - 1]!);
+  const chosen = shuffled(others.length, 1, name).slice(0, statuses.includes(outcome) ? 2 : 3).map((n) => others[n - 1]!); // their number says nothing
   return ['REFUSED', 'SUCCESS', ...statuses.filter((status) => status === outcome || chosen.includes(status))];
 }
 

@@ -1,4 +1,4 @@
-// The opening: whoever comes for the first time, and not by a link, sees two queue pairs go from RESET to RTS, and
+// The opening: whoever comes for the first time, and not by a link, or asks for it, sees two queue pairs go from RESET to RTS, and
 // one SEND from the post to both completions. It is a list of actions, which the playback carries out; here are the list and the captions.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Action } from '../api';
@@ -6,7 +6,7 @@ import { find, t } from '../texts';
 import { attempt } from './attempt';
 import { makePair } from './connect';
 import { keep } from './keep';
-import { change, forward, get, open, play, undo, type Pane, type State } from './store';
+import { change, forward, get, open, openBench, play, undo, type Pane, type State } from './store';
 
 const message = 'hello, server';
 const part = { mr: 'buf', offset: 0 };
@@ -54,13 +54,14 @@ const readingTime = (text: string) => [...text].reduce((ms, sign) => ms + (sign 
 
 /** Begins the opening. Whoever asks for less motion goes through it step by step. */
 export function startOpening() {
-  open('{}');
+  open('{}', { scratch: true });
   makePair();
   const before = get().actions.findIndex((action) => action.do === 'modify_qp');
   while (get().actions.length > before) undo(); // the playback carries them out again
   const stay = (n: number) => readingTime(find(`ui.opening.${momentAt(n).at}`)) / momentAt(n).parts;
   const moves = get().future;
-  change({ future: [...moves.slice(0, 2), receive, ...moves.slice(2), ...send], opening: { before, stay }, pane: captions[0]!.pane, message: '' });
+  const told = moves.findIndex((action) => action.do === 'exchange');
+  change({ future: [...moves.slice(0, told), receive, ...moves.slice(told), ...send], opening: { before, stay }, pane: captions[0]!.pane, message: '' });
   if (!matchMedia('(prefers-reduced-motion: reduce)').matches) play(true, true);
 }
 
@@ -87,19 +88,22 @@ export function Opening({ state }: { state: State }) {
   }, [cursor, state.pane]);
   const onward = useRef<HTMLButtonElement>(null);
   useEffect(() => { if (document.activeElement === document.body) onward.current?.focus(); }, [end]); // the pressed button is gone
-  const leave = (lesson?: string) => attempt(() => open(JSON.stringify(lesson ? { lesson } : {})));
+  const skip = () => attempt(() => {
+    openBench();
+    change({ pane: 'guide' });
+  });
   return (
     <section class="opening" aria-label={t('ui.opening')} data-test="opening" data-step={at}>
       <span class="opening-at mono small" aria-hidden="true">{at + 1} / {captions.length}</span>
       <p class="caption" aria-live="polite" data-test="opening.caption">{find(`ui.opening.${at}`)} {end && <strong>{t('ui.opening.turn')}</strong>}</p>
       <div class="buttons">
         {end
-          ? <button type="button" class="primary" ref={onward} data-test="opening.lesson" onClick={() => leave(state.tables.lessons[0]!.id)}>{t('ui.opening.lesson')}</button>
+          ? <button type="button" class="primary" ref={onward} data-test="opening.lesson" onClick={() => attempt(() => open(JSON.stringify({ lesson: state.tables.lessons[0]!.id })))}>{t('ui.opening.lesson')}</button>
           : <>
               <button type="button" data-test="opening.play" onClick={() => play(!playing, true)}>{t(playing ? 'ui.pause' : 'ui.play')}</button>
               <button type="button" class={playing ? '' : 'primary'} data-test="opening.next" onClick={() => attempt(next)}>{t('ui.opening.next')}</button>
             </>}
-        {!end && <button type="button" data-test="opening.skip" onClick={() => leave()}>{t('ui.opening.skip')}</button>}
+        {!end && <button type="button" data-test="opening.skip" onClick={skip}>{t('ui.opening.skip')}</button>}
       </div>
     </section>
   );

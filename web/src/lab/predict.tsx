@@ -1,7 +1,7 @@
 // A prediction before a run: while a send request is not complete, the guide asks for the status of its completion. What
 // it asks and what it says afterwards comes from the session, so it serves every lesson.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Completion, Host, QPView, SendView, Tables } from '../api';
+import type { Action, Completion, Host, QPView, SendView, Tables } from '../api';
 import { find, t } from '../texts';
 import { inline } from '../common/prose';
 import { attempt } from './attempt';
@@ -106,20 +106,20 @@ export function Predict({ state }: { state: State }) {
   const guess = state.guess === declined ? '' : state.guess;
   const [verdict, setVerdict] = useState<VerdictProps | null>(null);
   const [again, setAgain] = useState(false); // the same question, after a prediction
-  const count = useRef(state.actions.length); // of the actions when the effect ran last
+  const last = useRef(state.actions); // when the effect ran
   const box = useRef<HTMLElement>(null);
   const fresh = state.actions.length <= state.tables.lessons.find((l) => l.id === state.setup.lesson)!.start.length;
 
   useEffect(() => {
     if (state.cursor < state.actions.length) return; // the past
-    const acted = state.actions.length !== count.current;
-    count.current = state.actions.length;
+    const acted = changed(last.current, state.actions).some((action) => !passive.has(action.do));
+    last.current = state.actions;
     let open = asked;
     let judged = false;
     if (open) {
       const outcome = outcomeOf(state, open);
       if (outcome === null && on) {
-        if (guess && acted && !passive.has(state.actions.at(-1)!.do)) {
+        if (guess && acted) {
           change({ guess: '' }); // what the learner has done may change the outcome
           setAgain(true);
         }
@@ -135,7 +135,7 @@ export function Predict({ state }: { state: State }) {
         }
       }
     }
-    open = on && !state.solution ? nextRequest(state) : null; // a solution asks nothing
+    open = on && !(state.solution && state.future.length > 0) ? nextRequest(state) : null; // a solution asks nothing
     if (open?.key !== asked?.key) setAgain(false);
     if (open?.key !== asked?.key || state.guess) change({ asked: open, guess: '', held: null });
     if (!judged && (open?.key !== asked?.key || fresh)) setVerdict(null); // another question, or a new start
@@ -173,6 +173,12 @@ export function Predict({ state }: { state: State }) {
       {posts && <label class="inline-check small"><input type="checkbox" data-test="predict.on" checked={on} onChange={(event) => toggle(event.currentTarget.checked)} /> {t('ui.predict.on')}</label>}
     </section>
   );
+}
+
+// The actions that only one of two lists has.
+function changed(was: Action[], now: Action[]): Action[] {
+  const same = was.findIndex((action, i) => action !== now[i]);
+  return same < 0 ? now.slice(was.length) : [...was.slice(same), ...now.slice(same)];
 }
 
 const passive = new Set(['step', 'run', 'poll_cq', 'query_qp', 'get_cq_event', 'ack_cq_events', 'arm_cq']);

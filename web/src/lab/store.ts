@@ -21,9 +21,9 @@ export interface State {
   mistake: string | null;
   actions: Action[]; // carried out
   results: (Result | null)[]; // of the actions; null if the session was opened with the action
-  scratch: boolean; // an empty session in place of the bench: of a question of the examination
+  scratch: boolean; // a session in place of the bench, which is kept: of the opening, or of a question of the examination
   future: Action[]; // what was undone, or what a solution does next
-  solution: boolean; // future is what is left of a solution
+  solution: boolean; // the session began with a solution or a mistake, and until its end nothing else was done
   cursor: number; // how many actions the shown moment has
   moment: Moment;
   playing: boolean;
@@ -64,7 +64,7 @@ export function change(part: Partial<State>) {
 export function open(text: string, about: { mistake?: string; scratch?: boolean; future?: Action[] } = {}): Opened {
   const opened = engine.open(text);
   if (session >= 0) {
-    if (onBench() && state.opening === null) bench = JSON.stringify(file());
+    if (onBench()) bench = JSON.stringify(file());
     engine.close(session);
   }
   session = opened.session;
@@ -100,7 +100,7 @@ const onBench = () => !state.setup.lesson && !state.mistake && !state.scratch;
 
 /** Opens the free bench as it was left, or a new one with a setup. */
 export function openBench(setup?: string) {
-  if (setup || !onBench() || state.opening !== null) open(setup ?? bench);
+  if (setup || !onBench()) open(setup ?? bench);
   change({ pane: 'hosts' });
 }
 

@@ -56,6 +56,7 @@ export const teaching = {
   'ui.mistake': 'Mistake',
   'ui.mistake.done': 'seen',
   'ui.mistake.question': 'Question',
+  'ui.mistake.own': 'You have left the way of this mistake. Start again to make it.',
   'ui.mistake.guess': "What will the client's program see in the end?",
   'ui.mistake.refused': 'a refused call',
   'ui.mistake.success': 'no error',

@@ -40,7 +40,7 @@ export const events: Rules = {
   'sge.dump': [[/^/, '元素（SGE）的字段']],
   'wc.dump': [[/^/, '完成项的字段']],
   'memory.dump': [[/^/, '内存区域的前 {bytes} 个字节']],
-  'wait.begun': [[/^arm CQ (.*)/, '启用 $1 的通知'], [/^ibv_get_cq_event/, '$&'], [/^wait for the client's (.*); they complete/, '等待客户端的操作；它们只在客户端产生完成项'], [/^/, '等待']],
+  'wait.begun': [[/^arm CQ (.*)/, '启用 $1 的通知'], [/^(ibv_get_cq_event.*)/, '$1'], [/^wait for the client's (.*); they complete/, '等待客户端的操作；它们只在客户端产生完成项'], [/^/, '等待']],
   'completion.event': [[/^completion event of (.*)/, '$1 的完成事件']],
   'wr.completed': [[/^/, '完成项']],
   'async.event': [[/^(IBV_EVENT_\w+)(?: on (.*))?$/, '$1 $2']],

@@ -56,6 +56,7 @@ export const teaching = {
   'ui.mistake': '错误示例',
   'ui.mistake.done': '已看过',
   'ui.mistake.question': '问题',
+  'ui.mistake.own': '你已经离开了这个错误示例的步骤。要看到它，请重新开始。',
   'ui.mistake.guess': '客户端的程序最终会看到什么？',
   'ui.mistake.refused': '调用被拒绝',
   'ui.mistake.success': '没有错误',
