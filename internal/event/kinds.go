@@ -98,7 +98,7 @@ var (
 	SGEDump = Kind{"sge.dump", Info, NoVerb}
 	// CompletionAwaited: this end begins to wait for a completion.
 	CompletionAwaited = Kind{waitBegun, Info, "ibv_req_notify_cq"}
-	// CQEventAwaited: a program begins to wait for an event of a CQ.
+	// CQEventAwaited: a program asks for an event of a CQ, and waits if there is none.
 	CQEventAwaited = Kind{waitBegun, Info, "ibv_get_cq_event"}
 	// CompletionEvent: the CQ that was armed has reported a completion.
 	CompletionEvent = Kind{"completion.event", Info, "ibv_get_cq_event"}

@@ -79,12 +79,8 @@ export interface Outcome {
 /** Carries out an action of a dialog. The dialog closes unless there is something to correct. */
 export function submit(action: Action): Outcome {
   try {
-    if (action.do === 'run') {
-      advance(action);
-      closeDialog();
-      return {};
-    }
-    const refused = perform(action).result?.refused;
+    if (action.do === 'run') advance(action);
+    const refused = action.do === 'run' ? undefined : perform(action).result?.refused;
     if (refused) return { refused };
     closeDialog();
     return {};
