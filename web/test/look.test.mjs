@@ -124,6 +124,11 @@ for (const width of pictured) {
         assert.ok(inside <= outside, `${part}: ${inside} px in ${outside}`);
         await page.screenshot({ path: name(part) });
       }
+      if (parts.length === 3) { // two panes, as high as the window, also with a packet in the details
+        await press(page, 'detail.packet');
+        const [guide, dock, all] = await page.evaluate(() => ['.guide', '.dock', 'main'].map((part) => document.querySelector(part).getBoundingClientRect().height));
+        assert.deepEqual([guide, dock], [all, all]);
+      }
     });
   }
 }

@@ -52,13 +52,15 @@ export const marks = (state: State) => (state.opening ? shown(state).marks : [])
 // How long a text takes to read, in milliseconds. A Chinese character says more than a letter.
 const readingTime = (text: string) => [...text].reduce((ms, sign) => ms + (sign > '\u2e7f' ? 110 : 40), 0);
 
+const shortest = 2600; // of a caption, in milliseconds: the states change below it
+
 /** Begins the opening. Whoever asks for less motion goes through it step by step. */
 export function startOpening() {
   open('{}', { scratch: true });
   makePair();
   const before = get().actions.findIndex((action) => action.do === 'modify_qp');
   while (get().actions.length > before) undo(); // the playback carries them out again
-  const stay = (n: number) => readingTime(find(`ui.opening.${momentAt(n).at}`)) / momentAt(n).parts;
+  const stay = (n: number) => Math.max(shortest, readingTime(find(`ui.opening.${momentAt(n).at}`))) / momentAt(n).parts;
   const moves = get().future;
   const told = moves.findIndex((action) => action.do === 'exchange');
   change({ future: [...moves.slice(0, told), receive, ...moves.slice(told), ...send], opening: { before, stay }, pane: captions[0]!.pane, message: '' });

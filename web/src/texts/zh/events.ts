@@ -31,7 +31,7 @@ export const events: Rules = {
     [/^sent (.*)/, '发送 $1'], [/^received (.*)/, '收到 $1'],
     [/^hello(.*)/, '问候$1'], [/^endpoints(.*)/, '端点信息$1'], [/^regions(.*)/, '内存区域$1'], [/^note(.*)/, '附言$1'], [/^error(.*)/, '错误$1'],
     [/^barrier “receives posted”/, '屏障“接收请求已投递”'], [/^barrier “in RTS”/, '屏障“已到 RTS”'], [/^barrier “done”/, '屏障“已完成”'],
-    [/^barrier “read back”/, '屏障“已读回核对”'], [/^barrier “file stored”/, '屏障“文件已存好”'], [/^barrier(.*)/, '屏障$1'],
+    [/^barrier “read back”/, '屏障“已读回核对”'], [/^barrier “file stored”/, '屏障“文件已存好”'], [/^barrier (“.*)/, '屏障$1'], [/^barrier(.*)/, '屏障$1'],
   ],
   'peer.tuple': [[/^local/, '本端的端点信息'], [/^remote/, '对端的端点信息']],
   'region.known': [[/^local/, '本端的内存区域 {name}'], [/^remote/, '对端的内存区域 {name}']],

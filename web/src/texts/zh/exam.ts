@@ -46,7 +46,7 @@ export const exam = {
 
   // 6
   "exam-rights.title": "会被拒绝的 READ",
-  "exam-rights.ask": "服务端的文本在它的 `buf` 偏移 128 处，长 18 字节。照现在的样子，服务端的设备会拒绝 READ，尽管内存区域允许。找出原因，把文本 READ 到客户端的 `buf`。",
+  "exam-rights.ask": "服务端的文本在它的 `buf` 偏移 128 处，长 18 字节。按目前的设置，服务端的设备会拒绝 READ，尽管内存区域允许。找出原因，把文本 READ 到客户端的 `buf`。",
   "exam-rights.goal.read": "文本已在客户端的 `buf` 里，并轮询到 READ 成功。",
   "exam-rights.why": "READ 要两处都允许：一是内存区域的权限，二是服务端队列对的 ACCESS_FLAGS，后者在这里缺少 REMOTE_READ。RTS→RTS 可以在不断开连接的情况下更改 ACCESS_FLAGS。READ 被拒绝之后，两端都在 ERR，要经过 RESET 才能恢复。",
 
@@ -97,7 +97,7 @@ export const exam = {
   "exam-silent.title": "没有应答",
   "exam-silent.ask": "客户端的 SEND 以 RETRY_EXC_ERR 结束。服务端已投递接收请求，客户端也没有收到 NAK。找出没有应答的原因，改正它，并送达一条消息。",
   "exam-silent.goal.sent": "在客户端轮询到 SEND 成功。",
-  "exam-silent.why": "服务端的设备丢弃了报文：客户端的 DEST_QPN 里填的编号，服务端没有这样的队列对。比较一下客户端队列对的属性和对端告知的内容，就能看出来。DEST_QPN 只能在 INIT→RTR 时设置，所以客户端要经过 RESET。服务端还没有处理过任何报文，可以保持不变。",
+  "exam-silent.why": "服务端的设备丢弃了报文：服务端没有编号等于客户端 DEST_QPN 的队列对。比较一下客户端队列对的属性和对端告知的内容，就能看出来。DEST_QPN 只能在 INIT→RTR 时设置，所以客户端要经过 RESET。服务端还没有处理过任何报文，可以保持不变。",
 
   // 13
   "exam-damage.title": "损坏的报文",
@@ -161,7 +161,7 @@ export const exam = {
 
   // 20
   "exam-flush.title": "收回缓冲区",
-  "exam-flush.ask": "服务端的程序想收回三个已投递的接收请求。并没有请求失败。取得它们的完成项。",
+  "exam-flush.ask": "服务端的程序想收回三个已投递的接收请求。没有任何请求失败。取得它们的完成项。",
   "exam-flush.goal.flushed": "在服务端用一次调用轮询到三个被 flush 的接收请求。",
   "exam-flush.why": "队列对只有在 ERR 里才会交还接收请求：切换到 ERR，然后轮询。RESET 会清空队列，却不产生完成项。",
 } as const;

@@ -132,7 +132,7 @@ export const lessons = {
 
   // events
   "lesson.events.title": "轮询、启用通知、再轮询：丢失的唤醒",
-  "lesson.events.intro": "程序一直轮询，就要占满整个处理器。它也可以睡眠，等设备报告完成事件。`ibv_req_notify_cq` 启用 CQ 的通知：下一个完成项产生一个事件，通知随即停用。`ibv_get_cq_event` 从 CQ 的通道取一个事件，没有事件就睡眠。\n\n启用通知只对以后的完成项有效，已经在 CQ 里的完成项不产生事件。所以程序要先启用通知，再轮询一次，什么也没轮询到才去睡眠。\n\n服务端投递了四个接收请求。先犯一次这个错误：让它太晚启用通知，然后等待。CQ 启用过一次通知之后，会出现“等待”按钮，它调用 `ibv_get_cq_event`；程序本该睡眠的地方，实验室只作说明，然后继续。",
+  "lesson.events.intro": "程序一直轮询，就要占满整个处理器。它也可以睡眠，等设备报告完成事件。`ibv_req_notify_cq` 启用 CQ 的通知：下一个完成项产生一个事件，通知随即停用。`ibv_get_cq_event` 从 CQ 的通道取一个事件，没有事件就睡眠。\n\n启用通知只对以后的完成项有效，已经在 CQ 里的完成项不产生事件。所以程序要先启用通知，再轮询一次，什么也没轮询到才去睡眠。\n\n服务端投递了四个接收请求。先故意犯这个错误：通知启用得太晚，然后等待。CQ 启用过一次通知之后，会出现“等待”按钮，它调用 `ibv_get_cq_event`；程序在这里会睡眠；实验室只说明这一点，然后继续。",
   "lesson.events.goal.asleep": "让服务端太晚启用 CQ 的通知，然后等待：消息已经到来，程序却要睡眠。",
   "lesson.events.hint.asleep": "在客户端投递 8 字节的 SEND，推进时钟。接收请求的完成项已在服务端的 CQ 里。现在启用这个 CQ 的通知，中间不轮询，直接按“等待”。",
   "lesson.events.goal.found": "启用通知之后轮询，找到那条消息。",
@@ -200,9 +200,9 @@ export const lessons = {
 
   // order
   "lesson.order.title": "RC 保证的顺序，以及 FENCE",
-  "lesson.order.intro": "RC 队列对保证顺序。设备按投递的顺序开始各个请求，对端的设备按这个顺序执行，完成也按这个顺序。所以跟在 WRITE 后面的 READ，会读到 WRITE 写入的内容。\n\n有一样东西来得晚：READ 的数据要随响应到达，而设备不等它，马上就开始下一个请求。READ 后面的 SEND 或 WRITE 这时就从本机内存取数据，READ 的数据却还没有到。FENCE 标志让请求一直等到本队列对上前面的 READ 和原子操作全部完成。\n\n客户端的 `buf` 在偏移 0 处有 `old price`。服务端的 `buf` 在偏移 0 处有 `new price`，在偏移 32 处有 `low price`。在一次投递里用一个 READ 和一个 WRITE 复制价格，先不带 FENCE，看看 WRITE 带走了什么。",
+  "lesson.order.intro": "RC 队列对保证顺序。设备按投递的顺序开始各个请求，对端的设备按这个顺序执行，完成也按这个顺序。所以跟在 WRITE 后面的 READ，会读到 WRITE 写入的内容。\n\n只有一样例外：READ 的数据要随响应到达，而设备不等它，马上就开始下一个请求。READ 后面的 SEND 或 WRITE 这时就从本机内存取数据，READ 的数据却还没有到。FENCE 标志让请求一直等到本队列对上前面的 READ 和原子操作全部完成。\n\n客户端的 `buf` 在偏移 0 处有 `old price`。服务端的 `buf` 在偏移 0 处有 `new price`，在偏移 32 处有 `low price`。在一次投递里用一个 READ 和一个 WRITE 复制价格，先不带 FENCE，看看 WRITE 写出去的是什么。",
   "lesson.order.goal.kept": "在一次投递里把客户端的便条 WRITE 到服务端，再 READ 回来，并用一次调用轮询到两个完成项。",
-  "lesson.order.hint.kept": "便条是客户端 `buf` 偏移 64 处的 9 个字节。投递一个 RDMA_WRITE，把它写到服务端 `buf` 的偏移 192；后面跟一个 RDMA_READ，把那里的内容读到客户端的偏移 96。“添加一个请求”可以把两个请求放进一次调用。推进时钟，轮询一次。READ 读到了便条。",
+  "lesson.order.hint.kept": "WRITE 要写的文字是客户端 `buf` 偏移 64 处的 9 个字节。投递一个 RDMA_WRITE，把它写到服务端 `buf` 的偏移 192；后面跟一个 RDMA_READ，把那里的内容读到客户端的偏移 96。“添加一个请求”可以把两个请求放进一次调用。推进时钟，轮询一次。READ 读到了便条。",
   "lesson.order.goal.stale": "READ `new price`，再不带 FENCE 把它 WRITE 回去，结果副本里是 `old price`。",
   "lesson.order.hint.stale": "在一次投递里：一个 9 字节的 RDMA_READ，从服务端的偏移 0 读到客户端的偏移 0；一个 9 字节的 RDMA_WRITE，从客户端的偏移 0 写到服务端的偏移 128。推进时钟，轮询一次。两个都成功，副本却是错的。",
   "lesson.order.goal.waits": "投递一个 READ 和一个带 FENCE 的 WRITE，看 WRITE 怎样等待。",
@@ -219,7 +219,7 @@ export const lessons = {
 
   // windows
   "lesson.windows.title": "内存窗口：会失效的 rkey",
-  "lesson.windows.intro": "内存区域的 rkey 向 PD 里每个队列对的对端开放整个内存区域，直到内存区域注销为止。内存窗口（MW）只开放其中一部分，有自己的权限，程序还可以随时让它的 rkey 失效。\n\n2 型窗口由工作请求 BIND_MW 绑定，不需要系统调用，也不发送报文。绑定会给窗口一个新的 rkey，它只在执行绑定的那个队列对上有效。在 C 里，这个 rkey 的最低字节由程序选择，通常用 `ibv_inc_rkey`；实验室也这样做。内存区域必须有 MW_BIND；如果要让对端写入，还要有 LOCAL_WRITE。让密钥失效（invalidate）有两种方式：从本端用 LOCAL_INV；从另一端用 SEND_WITH_INV，也就是在 SEND 的同时把密钥还回来。1 型是较早的一种：由 `ibv_bind_mw` 绑定，rkey 在 PD 的所有队列对上都有效，重新绑定就使它失效。\n\n这里还没有人把 rkey 告诉客户端。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
+  "lesson.windows.intro": "拿到内存区域的 rkey，同一 PD 里任何队列对的对端都能访问整个内存区域，直到它注销为止。内存窗口（MW）只开放其中一部分，有自己的权限，程序还可以随时让它的 rkey 失效。\n\n2 型窗口由工作请求 BIND_MW 绑定，不需要系统调用，也不发送报文。绑定会给窗口一个新的 rkey，它只在执行绑定的那个队列对上有效。在 C 里，这个 rkey 的最低字节由程序选择，通常用 `ibv_inc_rkey`；实验室也这样做。内存区域必须有 MW_BIND；如果要让对端写入，还要有 LOCAL_WRITE。让密钥失效（invalidate）有两种方式：从本端用 LOCAL_INV；从另一端用 SEND_WITH_INV，也就是在 SEND 的同时把密钥还回来。1 型是较早的一种：由 `ibv_bind_mw` 绑定，rkey 在 PD 的所有队列对上都有效，重新绑定就使它失效。\n\n客户端在这里还不知道 rkey。让服务端打开一个窗口，观察它的 rkey 怎样生效，又怎样失效。",
   "lesson.windows.goal.bind": "在服务端建一个 2 型窗口，以 REMOTE_WRITE 权限绑定到 `buf` 的一部分，并轮询到绑定的完成项。",
   "lesson.windows.hint.bind": "在服务端按 MW，选择 2 型。然后在服务端的 `qp` 上按“投递发送…”：选 BIND_MW，再选这个窗口和 `buf`，偏移 128，长度 64，权限 REMOTE_WRITE。在服务端轮询 `cq`。整个过程没有报文发出。",
   "lesson.windows.goal.write": "把窗口告诉客户端，让它通过窗口用 WRITE 写入自己的文本（全部 18 字节）。",
@@ -261,13 +261,13 @@ export const lessons = {
 
   // gap
   "lesson.gap.title": "缺口：退回重传，还是保留",
-  "lesson.gap.intro": "消息比路径 MTU 长，就要分成几个报文传送。响应方按 PSN 的顺序处理这些报文。如果报文的 PSN 比期待的大，说明中间缺了报文，响应方就返回 NAK“PSN 序列错误”（0x60）。这个 NAK 的 PSN 就是期待的序号，所以它同时确认了此前的所有报文。\n\n缺口之后的报文怎么办？按照规范，响应方把它们丢弃，请求方退回去，从缺少的报文起全部重传（go-back-N）。采用选择性重传时，响应方保留这些报文，请求方只重传缺少的那一个。这里每台主机的第一行都有这个开关。\n\n路径 MTU 是 256，所以 1280 字节的消息有五个报文。此前已经完成一个 WRITE，服务端投递了八个接收请求。在每种设置下都丢掉五个报文中的第三个，数一数后面还有多少个报文。留意最后的 ACK：它的 PSN 是最后一个报文的，一次确认全部。",
+  "lesson.gap.intro": "消息比路径 MTU 长，就要分成几个报文传送。响应方按 PSN 的顺序处理这些报文。如果报文的 PSN 比期待的大，说明中间缺了报文，响应方就返回 NAK“PSN 序列错误”（0x60）。这个 NAK 的 PSN 就是期待的序号，所以它同时确认了此前的所有报文。\n\n缺口之后的报文怎么办？按照规范，响应方把它们丢弃，请求方退回去，从缺少的报文起全部重传（go-back-N）。采用选择性重传时，响应方保留这些报文，请求方只重传缺少的那一个。这里每台主机的第一行都有这个开关。\n\n路径 MTU 是 256，所以 1280 字节的消息有五个报文。此前已经完成一个 WRITE，服务端投递了八个接收请求。在每种设置下都丢掉五个报文中的第三个，数一数后面还有多少个报文。留意最后的 ACK：它的 PSN 等于最后一个报文的 PSN，一次就确认了所有报文。",
   "lesson.gap.goal.nak": "发送一条有五个报文的消息，丢掉第三个，让服务端的 NAK 返回客户端。",
   "lesson.gap.hint.nak": "在客户端投递 1280 字节的 SEND。线路上有五个报文。选中第三个（0x000103），丢掉它，然后单步推进。第 4、5 个报文到达，服务端只返回一个 NAK，它的 PSN 是 0x000103。",
   "lesson.gap.goal.back": "轮询到这条消息成功。这时已重传三个报文。",
   "lesson.gap.hint.back": "推进时钟，然后在客户端轮询。第 4、5 个报文虽然到过，服务端却把它们丢弃了，所以客户端重传了第 3、4、5 个。加上 NAK 和 ACK，这条消息一共用了 10 个报文。",
   "lesson.gap.goal.alone": "只在服务端打开选择性重传，丢掉一条新消息的第三个报文，并轮询到这条消息成功。",
-  "lesson.gap.hint.alone": "在服务端勾选“选择性重传”。投递 1280 字节的 SEND，丢掉第三个报文，推进时钟，然后轮询。服务端保留了第 4、5 个报文，客户端却照样退回重传。它重传的第 4、5 个成了重复的报文，各引出一个 ACK：一共 12 个报文。",
+  "lesson.gap.hint.alone": "在服务端勾选“选择性重传”。投递 1280 字节的 SEND，丢掉第三个报文，推进时钟，然后轮询。服务端保留了第 4、5 个报文，客户端却照样退回重传。它重传的第 4、5 个成了重复的报文，各引来一个 ACK：一共 12 个报文。",
   "lesson.gap.goal.keep": "在客户端也打开它，丢掉一条新消息的第三个报文，并轮询到这条消息成功。这次只重传了一个报文。",
   "lesson.gap.hint.keep": "在客户端也勾选它。投递 1280 字节的 SEND，丢掉第三个报文，推进时钟，然后轮询。对这一个报文的 ACK 把保留的报文也一并确认：一共 8 个报文。",
   "lesson.gap.question": "选择性重传没有打开。一个 SEND 有五个报文，最后一个丢了，客户端此后也没有再投递。客户端什么时候重传这个报文？",
@@ -286,7 +286,7 @@ export const lessons = {
   "lesson.stale.goal.taken": "在服务端投递一个接收请求，让旧报文到达，并轮询到它的完成项。",
   "lesson.stale.hint.taken": "在服务端投递 64 字节的接收请求，推进时钟，然后在服务端轮询。在这个连接上，客户端还什么都没有发，服务端却收到了一条消息：`the old order`。",
   "lesson.stale.goal.swallowed": "发送新的文本，在客户端轮询到成功。然后到服务端找一找它。",
-  "lesson.stale.hint.swallowed": "把 `the new order` 写到客户端 `buf` 的偏移 0，投递 13 字节的 SEND。推进时钟，在客户端轮询：SUCCESS。服务端已经处理过 PSN 0x100，所以把新报文当作重复的报文：确认它，又丢弃它。消息就这样丢了。",
+  "lesson.stale.hint.swallowed": "把 `the new order` 写到客户端 `buf` 的偏移 0，投递 13 字节的 SEND。推进时钟，在客户端轮询：SUCCESS。服务端已经处理过 PSN 0x100，所以把新报文当作重复的报文：照样确认，但丢弃数据。消息就这样丢了。",
   "lesson.stale.goal.other": "再把一个报文留在线路上，换一个与原来相差很远的 PSN 重新连接，让那个报文到达。",
   "lesson.stale.hint.other": "在客户端投递 13 字节的 SEND，把两个队列对都切换到 RESET。在客户端的 `qp` 上按“告知对端…”，换一个 PSN，例如 0x7a31c5，然后按“连接两端”。推进时钟。服务端把旧报文当作重复的报文，或者当作缺口之后的报文。无论哪种情况，它的文本都不会进入内存。",
   "lesson.stale.goal.sent": "在这个连接上发送 `the new order`，并在服务端轮询到它。",
@@ -318,7 +318,7 @@ export const lessons = {
 
   // 11
   "lesson.errors.title": "ERR、被 flush 的请求，以及经过 RESET 恢复",
-  "lesson.errors.intro": "队列对进入 ERR 有三种原因：自己的某个请求失败，自己的设备拒绝了对端的请求，或者程序主动切换。在 ERR 里它既不发送也不接收。所有已投递的请求都以 WR_FLUSH_ERR（5）完成，也就是被 flush。这样，程序能收回每一块缓冲区。\n\n唯一的出路是 RESET，它清空队列，并清除所有属性。之后再依次经过 INIT、RTR 和 RTS。另一端也要走同样的路，因为它的报文序号已经对不上了。\n\n客户端投递了两个接收请求。把它的队列对切换到 ERR，然后轮询。接着恢复两端，并发一条消息来证明连接已恢复。",
+  "lesson.errors.intro": "队列对进入 ERR，最常见的原因有三种：自己的某个请求失败，自己的设备拒绝了对端的请求，或者程序主动切换。在 ERR 里它既不发送也不接收。所有已投递的请求都以 WR_FLUSH_ERR（5）完成，也就是被 flush。这样，程序能收回每一块缓冲区。\n\n唯一的出路是 RESET，它清空队列，并清除所有属性。之后再依次经过 INIT、RTR 和 RTS。另一端也要走同样的路，因为它的报文序号已经对不上了。\n\n客户端投递了两个接收请求。把它的队列对切换到 ERR，然后轮询。接着恢复两端，并发一条消息来证明连接已恢复。",
   "lesson.errors.goal.flush": "把客户端的队列对切换到 ERR，并轮询到被 flush 的接收请求。",
   "lesson.errors.hint.flush": "除 RESET 之外，任何状态都可以切换到 ERR，掩码里只要 STATE。然后在客户端轮询：得到两个状态码为 5 的完成项。",
   "lesson.errors.goal.reset": "把客户端的队列对切换到 RESET。",
@@ -335,7 +335,7 @@ export const lessons = {
 
   // 12
   "lesson.sqd.title": "SQD：排空发送队列",
-  "lesson.sqd.intro": "有些属性不能在请求在途时更改，例如 TIMEOUT 和通往对端的路径。SQD（发送队列排空）就是为这种更改而设的暂停状态：设备做完已经开始的发送，不再开始新的；接收照常进行。\n\n已经开始的发送全部做完时，设备可以报告事件 IBV_EVENT_SQ_DRAINED。这时程序可以更改属性。切换回 RTS 之后，这期间投递的请求才开始执行。\n\n趁报文还在线路上，把客户端切换到 SQD。再投递一个 SEND，看它等待。更改 TIMEOUT，切换回 RTS，看它发出。",
+  "lesson.sqd.intro": "有些属性不能在请求在途时更改，例如 TIMEOUT 和通往对端的路径。SQD（发送队列排空）就是为这种更改而设的暂停状态：设备做完已经开始的发送，不再开始新的；接收照常进行。\n\n已经开始的发送全部做完时，设备可以报告事件 IBV_EVENT_SQ_DRAINED。这时程序可以更改属性。切换回 RTS 之后，这期间投递的请求才开始执行。\n\n趁报文还在线路上，把客户端切换到 SQD。再投递一个 SEND：它只是等待。更改 TIMEOUT，切换回 RTS，它才发出。",
   "lesson.sqd.goal.sqd": "投递一个 SEND，趁报文在线路上把客户端的队列对切换到 SQD。",
   "lesson.sqd.hint.sqd": "投递 16 字节的 SEND，然后做 RTS→SQD 转换。唯一的可选位 EN_SQD_ASYNC_NOTIFY 用来请求事件，把它设为 true。",
   "lesson.sqd.goal.drained": "推进时钟，直到客户端收到 IBV_EVENT_SQ_DRAINED。",
@@ -356,7 +356,7 @@ export const lessons = {
 
   // 13
   "lesson.datagrams.title": "UC 和 UD：没有确认",
-  "lesson.datagrams.intro": "UC 是不可靠连接：有对端，也有报文序号，但没有确认。报文一发出，发送就完成。消息丢了就丢了。\n\nUD 是不可靠数据报，根本没有对端。每个请求用地址句柄（AH）、QPN 和 Q_Key 指明接收方。一条消息就是一个报文。接收请求要在消息前面留出 40 字节，存放标明发送方的首部（GRH）。\n\n在队列对 `uc` 之间丢一条消息，看看客户端察觉到什么。然后启用队列对 `ud`，注意它们的状态转换只需要很少几位：没有对端要指明。",
+  "lesson.datagrams.intro": "UC 是不可靠连接：有对端，也有报文序号，但没有确认。报文一发出，发送就完成。消息丢了就丢了。\n\nUD 是不可靠数据报，根本没有对端。每个请求用地址句柄（AH）、QPN 和 Q_Key 指明接收方。一条消息就是一个报文。接收请求要在消息前面留出 40 字节，存放标明发送方的首部（GRH）。\n\n在队列对 `uc` 之间丢一条消息，看看客户端察觉到什么。然后启用队列对 `ud`，注意它们的状态转换只需要很少几位：不用指定对端。",
   "lesson.datagrams.goal.lost": "丢掉客户端队列对 `uc` 的一个报文。",
   "lesson.datagrams.hint.lost": "在服务端的 `uc` 上投递接收请求，在客户端的 `uc` 上投递 16 字节的 SEND。选中报文，把它丢掉。",
   "lesson.datagrams.goal.unaware": "在客户端轮询到那条丢失的消息的完成项。",
@@ -407,7 +407,7 @@ export const lessons = {
   "lesson.srq.hint.recv": "在 SRQ 上按“投递接收…”，投递三个各 64 字节的请求，一次投完或逐个投递。使用这个 SRQ 的任何队列对都可以取走它们。",
   "lesson.srq.goal.qps": "在服务端建两个使用这个 SRQ 的队列对。",
   "lesson.srq.hint.qps": "建 RC 类型的 `one` 和 `two`，并选择这个 SRQ。它们没有自己的接收队列。",
-  "lesson.srq.goal.limit": "设一个阈值，让设备报告已达到它。",
+  "lesson.srq.goal.limit": "设一个阈值，让设备在达到阈值时报告。",
   "lesson.srq.hint.limit": "把阈值设为 2（`ibv_modify_srq`）。在 `one` 和 `two` 上各按一次“连接两端”：它让同名的两个队列对互相告知编号和 PSN，并把它们切换到 RTS。然后在客户端的两个队列对上各投递一个 16 字节的 SEND，推进时钟。两条消息之后剩一个接收请求，少于 2，于是设备报告事件。",
   "lesson.srq.goal.received": "在服务端用一次调用轮询到两个队列对的接收完成项。",
   "lesson.srq.hint.received": "两条消息的完成项都在服务端的 CQ 里等待：在服务端轮询一次。如果还没有发送，就照上一个目标的提示做。",

@@ -1,7 +1,7 @@
 // Causes and remedies of completion statuses and device events, in Chinese. The keys are the English
 // texts of internal/diagnosis. If an English text changes, TestQuotedTexts in cmd/internal/lab/workbench fails.
 export const outcomes: Record<string, string> = {
-  "the request succeeded; after a failure only wr_id, status, qp_num and vendor_err are valid": "请求成功；如果失败，就只有 wr_id、status、qp_num 和 vendor_err 有效",
+  "the request succeeded; after a failure only wr_id, status, qp_num and vendor_err are valid": "请求成功。（失败时只有 wr_id、status、qp_num 和 vendor_err 有效。）",
   "do nothing: this is not an error": "什么都不用做：这不是错误",
   "a local buffer was too small for the message or, for an atomic, longer than 8 bytes; or the peers' path MTUs differ": "本端的缓冲区装不下这条消息，或者原子操作的缓冲区超过 8 字节；也可能是两端的路径 MTU 不同",
   "post larger receives; use the smaller path MTU at both ends": "投递更大的接收请求；两端都用较小的路径 MTU",

@@ -94,7 +94,7 @@ export const rules: Record<string, string> = {
   "its Q_Key is not {1}": "它的 Q_Key 不是 {1}",
   "before {1}: a duplicate": "在 {1} 之前：重复的报文",
   "{1} is expected first": "应先收到 {1}",
-  "no packet 0x{1} waits for an answer": "没有等待应答的报文 0x{1}",
+  "no packet 0x{1} waits for an answer": "没有哪个等待应答的报文是 0x{1}",
   "kept until {1} comes": "保留到 {1} 到来",
 
   "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 只能切换到 {3}",
@@ -128,7 +128,7 @@ export const rules: Record<string, string> = {
   "the state the caller believes the QP is in": "调用者认为队列对所处的状态",
   "ask for an event when the send queue has drained": "请求在发送队列排空时报告一个事件",
   "what the peer may do: remote read, write, atomic": "对端可以做什么：远程读、写、原子操作",
-  "the partition, by its place in the port's table": "分区，用它在端口分区表中的索引表示",
+  "the partition, by its place in the port's table": "P_Key 在端口分区表中的索引",
   "the device's port the QP is bound to": "队列对绑定到设备的哪个端口",
   "the key a datagram must carry to be accepted": "数据报必须带有这个密钥，才会被接收",
   "address vector: the path to the peer (on RoCE: its GID)": "地址向量：通往对端的路径（在 RoCE 上是它的 GID）",
