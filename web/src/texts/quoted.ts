@@ -18,6 +18,9 @@ function patternsOf(table: Table) {
   return found;
 }
 
+// A list of names, as Chinese writes it: "1 MR, 1 QP".
+const list = (text: string) => (/^[\w ]{1,20}(, [\w ]{1,20})+$/.test(text) ? text.replaceAll(', ', '、') : text);
+
 /**
  * Returns the translation of an English text, or undefined. A key's {1}, {2} … stand for any text, which is translated
  * too if the table has it: "work request 1, sent again: no acknowledgement came".
@@ -27,7 +30,7 @@ export function quoted(english: string, table: Table): string | undefined {
   if (table[text]) return table[text];
   for (const [pattern, translation] of patternsOf(table)) {
     const found = pattern.exec(text);
-    if (found) return translation.replace(/\{(\d)\}/g, (_, n: string) => quoted(found[Number(n)] ?? '', table) ?? found[Number(n)] ?? '');
+    if (found) return translation.replace(/\{(\d)\}/g, (_, n: string) => quoted(found[Number(n)] ?? '', table) ?? list(found[Number(n)] ?? ''));
   }
   return undefined;
 }
