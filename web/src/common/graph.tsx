@@ -22,6 +22,7 @@ interface Words {
   kind(kind: DotKind | 'lost'): string;
   end(end: 'client' | 'server'): string;
   empty: string;
+  omitted?(time: string): string; // a break in which there were packets
 }
 
 interface Props {
@@ -29,6 +30,7 @@ interface Props {
   selected: string;
   onSelect(id: string): void;
   words: Words;
+  gaps?: { from: number; to: number }[]; // times whose packets are not among the dots
 }
 
 const left = 84;
@@ -37,7 +39,7 @@ const upper = 14;
 const most = 150; // height of the plot
 const lower = 26;
 
-export function Graph({ dots, selected, onSelect, words }: Props) {
+export function Graph({ dots, selected, onSelect, words, gaps = [] }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
   useLayoutEffect(() => {
@@ -59,7 +61,7 @@ export function Graph({ dots, selected, onSelect, words }: Props) {
           {(['client', 'server'] as const).map((end) => <li key={end} class={end}><svg width="18" height="14" aria-hidden="true"><path class="request" d={shape('request', 9, 7)} /></svg>{words.end(end)}</li>)}
         </ul>
       )}
-      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words }} requester={r} />)}
+      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words, gaps }} requester={r} />)}
     </div>
   );
 }
@@ -70,7 +72,7 @@ interface OneProps extends Props {
   width: number;
 }
 
-function One({ dots, requester, axis, width, selected, onSelect, words }: OneProps) {
+function One({ dots, requester, axis, width, selected, onSelect, words, gaps }: OneProps) {
   const base = dots.find((d) => d.kind === 'request' || d.kind === 'again')!.psn;
   const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
@@ -99,8 +101,8 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
           const y = height(n);
           return <g key={n}><path class="grid" d={`M${left} ${y}H${width - right}`} /><text x={left - 8} y={y + 4.5} text-anchor="end">{name(n)}</text></g>;
         })}
-        {axis.breaks.map(({ x, ns }) => (
-          <g key={x} class="pause"><path d={`M${left + x} ${upper - 8}V${upper + plot + 6}`} /><text x={left + x} y={upper + plot + 20} text-anchor="middle">{time(ns)}</text></g>
+        {axis.breaks.map(({ x, from, ns }) => (
+          <g key={x} class="pause"><path d={`M${left + x} ${upper - 8}V${upper + plot + 6}`} /><text x={left + x} y={upper + plot + 20} text-anchor="middle">{gaps!.some((gap) => gap.from < from + ns && gap.to > from) ? words.omitted?.(time(ns)) : time(ns)}</text></g>
         ))}
         {[axis.from, axis.to].map((at, i) => <text key={i} class="edge" x={i === 0 ? left : width - right} y={upper + plot + 20} text-anchor={i === 0 ? 'start' : 'end'}>{time(at)}</text>)}
         <path class="steps" d={steps} />
@@ -125,7 +127,7 @@ interface Axis {
   from: number;
   to: number;
   x(at: number): number;
-  breaks: { x: number; ns: number }[]; // in their middle
+  breaks: { x: number; from: number; ns: number }[]; // x in their middle
 }
 
 // Puts times on a line. A gap is at most eight times as long as the gap in the middle, and always some pixels; the
@@ -141,7 +143,7 @@ function timeAxis(all: number[], width: number): Axis {
   let x = 0;
   gaps.forEach((gap, i) => {
     const wide = least + (Math.min(gap, cap) / whole) * (width - least * gaps.length);
-    if (gap > cap) cut.push({ x: x + wide / 2, ns: gap });
+    if (gap > cap) cut.push({ x: x + wide / 2, from: times[i]!, ns: gap });
     x += wide;
     places.set(times[i + 1]!, x);
   });

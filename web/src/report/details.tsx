@@ -65,6 +65,7 @@ function EventDetails({ e, row, data, select }: { e: Event; row: Row; data: Data
           <p><Hint text={error} /></p>
         </div>
       )}
+      {e.event === 'qp.transition' && row.failed && !error && e.verb && <p class="notice" data-test="cleanup">{t('report.cleanup', { error: plain(translated(data.record!.error!) ?? data.record!.error!) })}</p>}
       <HintOf e={e} data={data} />
       {e.event === 'wr.posted' && e.verb === 'ibv_post_send' && packets.length === 0 && <p class="remark">{t('report.arrow.inferred')}</p>}
       <Facts rows={facts} />
@@ -111,8 +112,11 @@ function HintOf({ e, data }: { e: Event; data: Data }) {
   );
 }
 
+// An error without the name of the package that it comes from.
+const plain = (text: string) => text.replace(/^oob: /, '');
+
 /** A text from Go, which says so if it is English in a page of another language. */
-export const Hint = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('report.english')} />;
+export const Hint = ({ text }: { text: string }) => <Quoted text={plain(text)} translation={translated(text)} note={t('report.english')} />;
 
 /** The attributes of a transition, with the values that the queue pair had before. */
 function Changed({ e, row, data }: { e: Event; row: Row; data: Data }) {
@@ -204,13 +208,13 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
           </button>
         </>
       )}
-      <Fields key={`${p.from} ${p.psn} ${p.sent ?? p.received}`} p={p} data={data} />
       {payload && (
         <>
           <h3>{t('report.payload')}</h3>
           <pre data-test="payload">{dump(payload)}</pre>
         </>
       )}
+      <Fields key={`${p.from} ${p.psn} ${p.sent ?? p.received}`} p={p} data={data} />
     </>
   );
 }

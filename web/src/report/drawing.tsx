@@ -190,7 +190,7 @@ function Break({ g, row, ns, packets }: { g: Geometry; row: number; ns: number; 
           {[-wave, wave].map((by) => <path key={by} d={`M${g.x[end] - 9} ${middle + by}q4.500 ${-wave} 9 0t9 0`} />)}
         </g>
       ))}
-      {g.font > 0 && <text x={(g.x.client + g.x.server) / 2} y={middle} font-size={g.font} text-anchor="middle">{packets > 0 ? t('report.break.packets', { time: duration(ns), n: packets }) : t('report.break', { time: duration(ns) })}</text>}
+      {g.font > 0 && <text x={(g.x.client + g.x.server) / 2} y={middle} font-size={g.font} text-anchor="middle">{packets > 0 ? t('report.break.packets', { time: duration(ns), n: packets }) : t(packets < 0 ? 'report.break.more' : 'report.break', { time: duration(ns) })}</text>}
     </g>
   );
 }

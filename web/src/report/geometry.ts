@@ -50,16 +50,22 @@ export class Crossing {
 export interface Places {
   of: number[]; // of each row, counted in rows
   all: number;
-  breaks: { row: number; ns: number; packets: number }[]; // how many are not drawn: each capture has the same
+  breaks: { row: number; ns: number; packets: number }[]; // how many are not drawn: each capture has the same; -1: those of an earlier break
 }
 
 export function placesOf(model: Model): Places {
   const { rows, length, gaps } = model;
   const long = Math.max(length / 10, (4 * length) / rows.length);
   const breaks: Places['breaks'] = [];
+  const told = new Set<Model['gaps'][number]>(); // their packets are counted at the first break
   const of = rows.map((r, row) => {
     const ns = row > 0 ? r.at - rows[row - 1]!.at : 0;
-    if (ns > long) breaks.push({ row, ns, packets: gaps.reduce((n, gap) => (gap.from < r.at && gap.to > r.at - ns ? Math.max(n, gap.packets) : n), 0) });
+    if (ns > long) {
+      const within = gaps.filter((gap) => gap.from < r.at && gap.to > r.at - ns);
+      const packets = within.some((gap) => told.has(gap)) ? -1 : within.reduce((n, gap) => Math.max(n, gap.packets), 0);
+      within.forEach((gap) => told.add(gap));
+      breaks.push({ row, ns, packets });
+    }
     return row + breaks.length;
   });
   return { of, all: rows.length + breaks.length, breaks };

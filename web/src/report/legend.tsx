@@ -28,6 +28,11 @@ export function Legend({ data }: { data: Data }) {
           <path class="sign packet" d="M2 8H30" />
           <path class="sign failed" d="M28 4l8 8M28 12l8 -8" />
         </Sign>
+        {data.packets.some((p) => p.probe) && (
+          <Sign text="report.legend.probe">
+            <path class="sign packet" d="M2 8H46M40 4l6 4l-6 4" />
+          </Sign>
+        )}
         <li class="states">
           {t('report.legend.state')}
           {['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'SQE', 'ERR', 'ordinary'].map((s) => (

@@ -49,7 +49,8 @@ export function PSNGraph({ data, model, hidden, selected, select }: Props) {
       return number ? t('report.graph.number', { title, n: number }) : title;
     },
     end: (end: string) => t(`report.${end}` as Key), kind: (kind: string) => t(`report.graph.${kind}` as Key), empty: t(data.packets.length === 0 ? 'report.graph.empty' : hidden ? 'report.graph.hidden' : 'report.graph.others'),
+    omitted: (time: string) => t('report.graph.omitted', { time }),
     about: (r: string, n: number, from: string, to: string) => t('report.graph.about', { ...named(r), n, from, to }),
   };
-  return <div class="graphbox"><Graph dots={dotsOf(data, model)} selected={selected} onSelect={select} words={words} /></div>;
+  return <div class="graphbox"><Graph dots={dotsOf(data, model)} selected={selected} onSelect={select} words={words} gaps={model.gaps} /></div>;
 }

@@ -13,7 +13,7 @@ export const lessons = {
   "lesson.objects.goal.qp": "Make a queue pair on both hosts.",
   "lesson.objects.hint.qp": "The call is `ibv_create_qp`. It names the type (RC), the PD, a CQ for sends and a CQ for receives. One CQ may serve as both. The new queue pair is in RESET.",
   "lesson.objects.goal.busy": "Try to close a PD that still has an MR or a queue pair.",
-  "lesson.objects.hint.busy": "Close the client's PD (`ibv_dealloc_pd`). The refusal is EBUSY and counts the living children. Objects close in the reverse order of their creation.",
+  "lesson.objects.hint.busy": "Close the client's PD (`ibv_dealloc_pd`). The refusal is EBUSY and counts the living children. An object closes before those that it was made from.",
   "lesson.objects.question": "A queue pair is in one PD. The memory to send is registered in another PD. The lkey is right. What does the device do with the SEND?",
   "lesson.objects.answer.1": "It sends the bytes, because the lkey is valid and both PDs belong to one process.",
   "lesson.objects.answer.2": "It fails the SEND, because the queue pair and the region are in different PDs.",

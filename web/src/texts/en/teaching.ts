@@ -1,8 +1,8 @@
 // The texts of what guides a learner: the opening, predictions, questions, ends of lessons, mistakes, the examination. ui.ts has the rest of the page.
 export const teaching = {
   'ui.opening': 'A first message',
-  'ui.opening.0': 'A queue pair (QP) is one end of a connection. It begins in RESET.',
-  'ui.opening.1': 'INIT: each program has told its QP which port to use.',
+  'ui.opening.0': 'RDMA: a device moves bytes between the memories of two programs, without their kernels. A queue pair (QP) is one end. It begins in RESET.',
+  'ui.opening.1': 'INIT: each program has told its QP which port of the device to use, and what the peer may do.',
   'ui.opening.2': 'To post is to queue a request. The server posts a receive: a place for a message.',
   'ui.opening.3': 'The exchange: over TCP, each end tells the other its QP number, its first PSN and the key of its memory.',
   'ui.opening.4': 'RTR, ready to receive: each QP knows its peer and takes packets.',

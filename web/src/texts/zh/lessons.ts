@@ -13,7 +13,7 @@ export const lessons = {
   "lesson.objects.goal.qp": "在两台主机上各建一个队列对。",
   "lesson.objects.hint.qp": "对应的调用是 `ibv_create_qp`。要给出类型（RC）、PD、发送用的 CQ 和接收用的 CQ；两者可以是同一个 CQ。新建的队列对处于 RESET。",
   "lesson.objects.goal.busy": "试着关闭一个仍有内存区域或队列对的 PD。",
-  "lesson.objects.hint.busy": "关闭客户端的 PD（`ibv_dealloc_pd`）。调用失败，错误是 EBUSY，并指出还有几个对象没有关闭。关闭的顺序与创建的顺序相反。",
+  "lesson.objects.hint.busy": "关闭客户端的 PD（`ibv_dealloc_pd`）。调用失败，错误是 EBUSY，并指出还有几个对象没有关闭。一个对象要先于它所依赖的对象关闭。",
   "lesson.objects.question": "队列对属于一个 PD，要发送的内存却注册在另一个 PD 里。lkey 没有错。设备会怎样处理这个 SEND？",
   "lesson.objects.answer.1": "照常发送，因为 lkey 有效，两个 PD 又属于同一个进程。",
   "lesson.objects.answer.2": "让这个 SEND 失败，因为队列对和内存区域不在同一个 PD 里。",

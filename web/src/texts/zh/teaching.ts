@@ -1,8 +1,8 @@
 // The texts of what guides a learner, in Chinese; lessons.ts has the terms.
 export const teaching = {
   'ui.opening': '第一条消息',
-  'ui.opening.0': '队列对（QP）是连接的一端，新建时处于 RESET。',
-  'ui.opening.1': 'INIT：两端的程序都告诉自己的队列对使用哪个端口。',
+  'ui.opening.0': 'RDMA：设备不经内核，在两个程序的内存之间搬运数据。队列对（QP）是连接的一端，新建时处于 RESET。',
+  'ui.opening.1': 'INIT：两端的程序都告诉自己的队列对使用设备的哪个端口，以及允许对端做什么。',
   'ui.opening.2': '投递就是让请求排队。服务端投递一个接收请求：供一条消息存放的地方。',
   'ui.opening.3': '交换：两端通过 TCP 互相告知队列对编号、第一个 PSN 和内存的密钥。',
   'ui.opening.4': 'RTR，准备好接收：队列对知道了对端，开始接受报文。',
