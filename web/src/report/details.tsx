@@ -116,7 +116,7 @@ function HintOf({ e, data }: { e: Event; data: Data }) {
 const plain = (text: string) => text.replace(/^oob: /, '');
 
 /** A text from Go, which says so if it is English in a page of another language. */
-export const Hint = ({ text }: { text: string }) => <Quoted text={plain(text)} translation={translated(text)} note={t('report.english')} />;
+export const Hint = ({ text }: { text: string }) => <Quoted text={plain(text)} translation={translated(text) && plain(translated(text)!)} note={t('report.english')} />;
 
 /** The attributes of a transition, with the values that the queue pair had before. */
 function Changed({ e, row, data }: { e: Event; row: Row; data: Data }) {
