@@ -79,9 +79,11 @@ export interface Outcome {
 /** Carries out an action of a dialog. The dialog closes unless there is something to correct. */
 export function submit(action: Action): Outcome {
   try {
-    if (action.do === 'run') advance(action);
-    const refused = action.do === 'run' ? undefined : perform(action).result?.refused;
-    if (refused) return { refused };
+    if (action.do === 'run') advance(action); // no device refuses it
+    else {
+      const refused = perform(action).result?.refused;
+      if (refused) return { refused };
+    }
     closeDialog();
     return {};
   } catch (error) {

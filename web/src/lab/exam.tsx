@@ -7,7 +7,7 @@ import { attempt, once } from './attempt';
 import { ExamResult, isDone, marksOf } from './exammarks';
 import { Answers, Goals } from './goals';
 import { keep, kept } from './keep';
-import { change, open, openBench, type State } from './store';
+import { benchBesideGuide, change, open, type State } from './store';
 
 /** An examination that is under way or finished. */
 export interface Exam {
@@ -50,12 +50,6 @@ function goToPart(exam: Exam, state: State, at: number) {
   save({ ...exam, at });
 }
 
-// Shows the free bench beside the guide.
-function benchBesideGuide() {
-  attempt(openBench);
-  change({ pane: 'guide' });
-}
-
 export function ExamPane({ state }: { state: State }) {
   const exam = currentExam();
   const parts = state.tables.exam;
@@ -74,7 +68,7 @@ export function ExamPane({ state }: { state: State }) {
       </article>
     );
   }
-  if (exam.ended) return <ExamResult exam={exam} state={state} onAgain={() => { benchBesideGuide(); save(null); }} />;
+  if (exam.ended) return <ExamResult exam={exam} state={state} onAgain={() => { attempt(benchBesideGuide); save(null); }} />;
   return <PartPage key={parts[exam.at]!.id} exam={exam} state={state} />;
 }
 
@@ -90,7 +84,7 @@ function PartPage({ exam, state }: { exam: Exam; state: State }) {
     if (left > 0 && !sure) return setSure(true);
     save({ ...exam, ended: new Date().toISOString() });
     keep('exam.best', Math.max(kept('exam.best', 0), marksOf(exam, state.tables).sum));
-    benchBesideGuide();
+    attempt(benchBesideGuide);
   };
   return (
     <article class="lesson" data-test="exam.part" data-part={part.id} aria-labelledby="guide-title">

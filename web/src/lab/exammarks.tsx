@@ -11,6 +11,7 @@ import { change, open, type State } from './store';
 /** The marks of an examination, in all and by subject. */
 export interface Marks {
   sum: number;
+  done: number; // parts, right or wrong
   all: number;
   subjects: { subject: string; n: number; all: number }[];
 }
@@ -30,7 +31,7 @@ export function marksOf(exam: Exam, tables: Tables): Marks {
     const own = tables.exam.filter((part) => part.subject === subject);
     return { subject, n: count(own), all: own.length };
   });
-  return { sum: count(tables.exam), all: tables.exam.length, subjects };
+  return { sum: count(tables.exam), done: tables.exam.filter((part) => isDone(exam, part)).length, all: tables.exam.length, subjects };
 }
 
 // On paper all explanations are open.
@@ -46,7 +47,6 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
   const wrong = tables.exam.filter((part) => !isRight(exam, part) && !isUntouched(exam, part));
   const left = tables.exam.filter((part) => isUntouched(exam, part));
   const right = tables.exam.filter((part) => isRight(exam, part));
-  const done = tables.exam.filter((part) => isDone(exam, part)).length;
   const [sure, setSure] = useState(false);
   useEffect(() => {
     addEventListener('beforeprint', unfold);
@@ -57,7 +57,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
       <h2 id="guide-title" tabIndex={-1}>{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
       <p class="on-paper">{t('ui.exam.name')} ______________________</p>
-      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{done < marks.all && <span class="muted"> {t('ui.exam.answered', { n: done })}</span>}</p>
+      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{marks.done < marks.all && <span class="muted"> {t('ui.exam.answered', { n: marks.done })}</span>}</p>
       <table class="marks">
         <caption class="hidden">{t('ui.exam.marks')}</caption>
         <tbody>
@@ -135,7 +135,7 @@ function whatWasWrong(exam: Exam, part: Part): Line[] {
 /** The result as a text file. */
 function resultText(exam: Exam, tables: Tables): string {
   const marks = marksOf(exam, tables);
-  const lines = [t('ui.labelled', { name: t('ui.title'), text: t('ui.exam.result') }), day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), t('ui.exam.answered', { n: tables.exam.filter((part) => isDone(exam, part)).length }), ''];
+  const lines = [t('ui.labelled', { name: t('ui.title'), text: t('ui.exam.result') }), day(exam.ended), t('ui.exam.name'), '', t('ui.exam.sum', { n: marks.sum, all: marks.all }), t('ui.exam.answered', { n: marks.done }), ''];
   for (const { subject, n, all } of marks.subjects) lines.push(`${t('ui.exam.mark', { n, all })}  ${find(`ui.exam.subject.${subject}`)}`);
   lines.push('');
   tables.exam.forEach((part, i) => {

@@ -30,7 +30,7 @@ export function Mistake({ state, name }: { state: State; name: string }) {
       <Prose text={text('setting')} />
       <h3>{t('ui.mistake.question')}</h3>
       <Prose class="asked" text={text('question')} />
-      {begun && !done && !state.solution && <p class="note-box" data-test="mistake.own">{t('ui.mistake.own')}</p>}
+      {begun && !state.solution && <p class="note-box" data-test="mistake.own">{t('ui.mistake.own')}</p>}
       {!begun && (
         <>
           <p class="small" id="guess-title">{t('ui.mistake.guess')}</p>

@@ -6,7 +6,7 @@ import { find, t } from '../texts';
 import { attempt } from './attempt';
 import { makePair } from './connect';
 import { keep } from './keep';
-import { change, forward, get, open, openBench, play, undo, type Pane, type State } from './store';
+import { benchBesideGuide, change, forward, get, open, play, undo, type Pane, type State } from './store';
 
 const message = 'hello, server';
 const part = { mr: 'buf', offset: 0 };
@@ -90,10 +90,6 @@ export function Opening({ state }: { state: State }) {
   }, [cursor, state.pane]);
   const onward = useRef<HTMLButtonElement>(null);
   useEffect(() => { if (document.activeElement === document.body) onward.current?.focus(); }, [end]); // the pressed button is gone
-  const skip = () => attempt(() => {
-    openBench();
-    change({ pane: 'guide' });
-  });
   return (
     <section class="opening" aria-label={t('ui.opening')} data-test="opening" data-step={at}>
       <span class="opening-at mono small" aria-hidden="true">{at + 1} / {captions.length}</span>
@@ -105,7 +101,7 @@ export function Opening({ state }: { state: State }) {
               <button type="button" data-test="opening.play" onClick={() => play(!playing, true)}>{t(playing ? 'ui.pause' : 'ui.play')}</button>
               <button type="button" class={playing ? '' : 'primary'} data-test="opening.next" onClick={() => attempt(next)}>{t('ui.opening.next')}</button>
             </>}
-        {!end && <button type="button" data-test="opening.skip" onClick={skip}>{t('ui.opening.skip')}</button>}
+        {!end && <button type="button" data-test="opening.skip" onClick={() => attempt(benchBesideGuide)}>{t('ui.opening.skip')}</button>}
       </div>
     </section>
   );

@@ -104,6 +104,12 @@ export function openBench(setup?: string) {
   change({ pane: 'hosts' });
 }
 
+/** Opens the free bench, and shows the guide where a window shows one pane. */
+export function benchBesideGuide() {
+  openBench();
+  change({ pane: 'guide' });
+}
+
 /** Returns the session of a mistake before its question, as a file. */
 export function beginning(mistake: Tables['mistakes'][number]): string {
   const file: File = { schema: 'rawverbs-session', version: 1, setup: {}, actions: mistake.actions.slice(0, mistake.question) };

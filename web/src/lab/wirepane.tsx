@@ -4,6 +4,7 @@ import type { Event, HostView, PacketView } from '../api';
 import { hex, opcode } from '../common/format';
 import { Wire, type Mark, type Message } from '../common/wire';
 import { eventText, find, t } from '../texts';
+import { byDevice } from '../texts/events';
 import { loadAll, type State } from './store';
 import { fateText, ignored, lost, PacketActs, selectPacket } from './packet';
 import { noteText } from './refusal';
@@ -111,9 +112,6 @@ function marks(events: Event[], since: number, name: (e: Event) => string): Mark
     tone: bad(e) ? 'bad' : undefined,
   }));
 }
-
-// Only the device itself moves a queue pair without a verb.
-const byDevice = (e: Event) => e.event === 'qp.transition' && !e.verb;
 
 /** Reports whether an event is a refused call, a failed request or a failure that the device reports. */
 export const bad = (e: Event) => byDevice(e) || e.attrs?.error !== undefined || e.attrs?.fatal === true || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));

@@ -3,6 +3,7 @@
 import { attr, group, nanoseconds, otherEnd, type Data, type End, type Event, type Packet } from './data';
 import { fold, type Folds } from './fold';
 import { eventText, named, t } from './texts';
+import { byDevice } from '../texts/events';
 
 export const kinds = ['transition', 'message', 'post', 'completion', 'packet', 'object', 'note', 'dump'] as const;
 export type Kind = (typeof kinds)[number];
@@ -118,9 +119,6 @@ function textOf(e: Event): string {
   }
   return byDevice(e) ? t('report.device', { what: eventText(e) }) : eventText(e);
 }
-
-// Only the laboratory's records have the moves that the device itself makes.
-const byDevice = (e: Event) => e.event === 'qp.transition' && !e.verb;
 
 // Reports whether an event moves a queue pair to ERR although the run has succeeded: so programs end what they have posted.
 const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && !byDevice(e) && attr(e, 'to') === 'ERR' && attr(e, 'error') === '';

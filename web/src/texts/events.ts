@@ -8,6 +8,9 @@ export interface Told {
   attrs?: Record<string, unknown> | undefined;
 }
 
+/** Reports whether the device itself moved a queue pair. Only the laboratory's events have such moves, without a verb. */
+export const byDevice = (e: { event: string; verb?: string }) => e.event === 'qp.transition' && !e.verb;
+
 export type Rules = Record<string, [pattern: RegExp, text: string][]>;
 
 /** Returns the text of an event, or its own message if no rule fits. */
