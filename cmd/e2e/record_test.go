@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/view/trace"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/softroce/softtest"
@@ -373,6 +374,11 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 		}
 		if got := moves(rec, "client"); got != "RESET→INIT INIT→RTR RTR→RTS RTS→ERR" {
 			t.Errorf("moves %s", got)
+		}
+		failed := slices.IndexFunc(rec.Events, func(e trace.Event) bool { return e.Event == event.JobFailed.Name() })
+		moved := slices.IndexFunc(rec.Events, func(e trace.Event) bool { return strings.HasSuffix(e.Message, "→ERR") })
+		if failed < 0 || failed > moved || !strings.Contains(rec.Events[failed].Message, rec.Error) {
+			t.Errorf("the failure is event %d, and the move to ERR %d", failed, moved)
 		}
 	})
 }

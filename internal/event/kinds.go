@@ -52,6 +52,8 @@ var (
 	RunAgain = Kind{"run.again", None, NoVerb}
 	// RunDone: the job succeeded, and every object of it is freed.
 	RunDone = Kind{"run.done", Control, NoVerb}
+	// JobFailed: a connected job has failed at this end, and nothing is freed yet.
+	JobFailed = Kind{"job.failed", None, NoVerb}
 	// RunFailed: the command has failed.
 	RunFailed = Kind{"run.failed", None, NoVerb}
 )

@@ -311,6 +311,26 @@ test('errors have hints', async (t) => {
   assert.match(await at(page, 'hint').innerText(), /What to try/);
 });
 
+test('a failed job has a row, before what is cleaned up after it', async (t) => {
+  const [header, ...events] = await record(t, 'failed', '--job', 'write-read');
+  const done = events.find((e) => e.event === 'wr.completed');
+  const cleanup = events.findIndex((e) => e.event === 'qp.transition' && e.attrs.to === 'ERR');
+  const { time, end, who, level } = events[cleanup];
+  const error = 'oob: peer 127.0.0.1:1 closed the connection; look at its output for the reason, then run both ends again';
+  events.splice(cleanup, 0, { time, end, who, level: 'DEBUG', msg: `failed: ${error}`, event: 'job.failed', attrs: { error } }, { ...done, time, end, who, level, attrs: { wr_id: 9, status: 'IBV_WC_WR_FLUSH_ERR' } });
+  Object.assign(header, { done: false, error, failed_end: 'server' });
+  header[end].events += 2;
+  writeFileSync(file('failed.jsonl'), [header, ...events].map((line) => JSON.stringify(line)).join('\n') + '\n');
+  lab('report', file('failed.jsonl'));
+  const page = await open(t, { file: file('failed.html') });
+  assert.match(await at(page, 'next-failure').innerText(), /1$/); // what is flushed follows from it
+  await page.keyboard.press('e');
+  assert.match(await at(page, 'details').innerText(), /the job failed: peer 127\.0\.0\.1:1 closed the connection/);
+  await at(page, 'view-table').click();
+  await page.locator('tr[data-kind=transition] button', { hasText: 'RTS→ERR' }).first().click();
+  assert.match(await at(page, 'cleanup').innerText(), /itself moved the queue pair, because the run had failed: peer/);
+});
+
 // The time of a step is only printed. What a step does must not grow with the record.
 test('a step through 10,000 events does no more than through a few', async (t) => {
   const [header, ...events] = await record(t, 'long', '--job', 'send');

@@ -5,7 +5,7 @@ import { FieldAbout, headersOf, outer, written, type HeaderField } from '../comm
 import { attr, group, nanoseconds, otherEnd, type Data, type Event, type Packet, type Value } from './data';
 import { opcodeText, psn, type Model, type Row } from './model';
 import { Quoted } from '../common/quoted';
-import { duration, eventText, named, t, translated, type Key } from './texts';
+import { duration, errorText, eventText, named, plain, t, translated, type Key } from './texts';
 
 interface Props {
   row: Row;
@@ -65,7 +65,7 @@ function EventDetails({ e, row, data, select }: { e: Event; row: Row; data: Data
           <p><Hint text={error} /></p>
         </div>
       )}
-      {e.event === 'qp.transition' && row.failed && !error && e.verb && <p class="notice" data-test="cleanup">{t('report.cleanup', { error: plain(translated(data.record!.error!) ?? data.record!.error!) })}</p>}
+      {data.record?.error && e.event === 'qp.transition' && attr(e, 'to') === 'ERR' && !error && e.verb && <p class="notice" data-test="cleanup">{t('report.cleanup', { error: errorText(data.record.error) })}</p>}
       <HintOf e={e} data={data} />
       {e.event === 'wr.posted' && e.verb === 'ibv_post_send' && packets.length === 0 && <p class="remark">{t('report.arrow.inferred')}</p>}
       <Facts rows={facts} />
@@ -111,9 +111,6 @@ function HintOf({ e, data }: { e: Event; data: Data }) {
     </div>
   );
 }
-
-// An error without the name of the package that it comes from.
-const plain = (text: string) => text.replace(/^oob: /, '');
 
 /** A text from Go, which says so if it is English in a page of another language. */
 export const Hint = ({ text }: { text: string }) => <Quoted text={plain(text)} translation={translated(text) && plain(translated(text)!)} note={t('report.english')} />;

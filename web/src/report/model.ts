@@ -2,7 +2,7 @@
 // times, and arrows between rows. The drawing shows a part of it.
 import { attr, group, nanoseconds, otherEnd, type Data, type End, type Event, type Packet } from './data';
 import { fold, type Folds } from './fold';
-import { eventText, named, t } from './texts';
+import { errorText, eventText, named, t } from './texts';
 import { byDevice } from '../texts/events';
 
 export const kinds = ['transition', 'message', 'post', 'completion', 'packet', 'object', 'note', 'dump'] as const;
@@ -117,6 +117,7 @@ function textOf(e: Event): string {
     case 'dump':
       return e.event.replace('.dump', '').toUpperCase() + ' ' + (attr(e, 'qpn') || attr(e, 'opcode') || attr(e, 'addr'));
   }
+  if (e.event === 'job.failed') return t('report.job.failed', { error: errorText(attr(e, 'error')) });
   return byDevice(e) ? t('report.device', { what: eventText(e) }) : eventText(e);
 }
 
@@ -124,6 +125,7 @@ function textOf(e: Event): string {
 const ordinaryEnd = (e: Event, data: Data) => !!data.record?.done && e.event === 'qp.transition' && !byDevice(e) && attr(e, 'to') === 'ERR' && attr(e, 'error') === '';
 
 function failedOf(e: Event): boolean {
+  if (e.event === 'job.failed') return true;
   if (e.event === 'wr.completed') return attr(e, 'status') !== 'IBV_WC_SUCCESS';
   if (e.event === 'oob.message') return attr(e, 'message') === 'error';
   if (e.event === 'qp.transition') return byDevice(e) || attr(e, 'error') !== '';
@@ -178,14 +180,11 @@ export function build(data: Data, filter: Filter): Model {
   const pair = pairs[filter.pair];
   const wanted = (end: End, qpn: string) => !pair || qpn === '' || pair[end] === qpn;
 
-  // Of a run that failed without an error in its events, the moves to ERR are all that shows where.
-  const onlyMoves = !!data.record?.error && !data.events.some(failedOf);
-
   let rows: Row[] = [];
   data.events.forEach((e, index) => {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
-    const failed = failedOf(e) || (onlyMoves && e.event === 'qp.transition' && attr(e, 'to') === 'ERR');
+    const failed = failedOf(e);
     const ordinary = ordinaryEnd(e, data);
     if ((filter.hidden.has(kind) && !(failed && kind === 'object')) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
     rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e) + (ordinary ? ` · ${t('report.ordinary')}` : ''), failed, ordinary, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });

@@ -1,7 +1,7 @@
 // The page around the drawing: what the run was, what is shown of it, and the details of a row.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import type { Data, End, Header } from './data';
+import { attr, type Data, type End, type Header } from './data';
 import { Details, Hint } from './details';
 import { Drawing } from './drawing';
 import { PSNGraph } from './psns';
@@ -34,7 +34,9 @@ export function Page({ data, live, aside }: Props) {
   // The table is for searching: it has each message.
   const model = useMemo(() => build(data, view === 'drawing' ? { hidden, pair, folds } : { hidden, pair }), [data.events, data.packets, hidden, pair, folds, view, language()]);
   const row = model.rows.find((r) => r.id === selected);
-  const failures = model.rows.filter((r) => r.failed);
+  const failed = model.rows.filter((r) => r.failed);
+  const causes = failed.filter((r) => !r.event || attr(r.event, 'status') !== 'IBV_WC_WR_FLUSH_ERR');
+  const failures = causes.length > 0 ? causes : failed; // what is flushed follows from them
   const counts = useMemo(() => countsOf(data), [data.events, data.packets]);
   const present = kinds.filter((kind) => counts[kind] > 0);
 
@@ -50,7 +52,7 @@ export function Page({ data, live, aside }: Props) {
 
   const nextFailure = () => {
     const at = model.rows.findIndex((r) => r.id === selected);
-    const next = model.rows.find((r, i) => r.failed && i > at) ?? failures[0];
+    const next = failures.find((r) => model.rows.indexOf(r) > at) ?? failures[0];
     if (next) {
       setSelected(next.id);
       setOpen(true);

@@ -35,6 +35,12 @@ const quotedZh = { ...outcomes, ...packets, ...captures };
 /** Returns the translation of a text from Go; in English the text itself; undefined if there is none. */
 export const translated = (english: string) => (current === 'zh' ? quoted(english, quotedZh) : english);
 
+/** Returns an error without the name of the package that it comes from. */
+export const plain = (text: string) => text.replace(/^oob: /, '');
+
+/** Returns what an error says, without the remark that it is English. */
+export const errorText = (error: string) => plain(translated(error) ?? error);
+
 /** Returns the translation of a text from Go, or the text, which then says that it is English. */
 export const marked = (english: string) => translated(english) ?? `${english}${t('report.english')}`;
 

@@ -94,7 +94,7 @@ func (c *client) attempt(ctx context.Context) (err error) {
 		return inOurWords(c.Peer.Name, err)
 	}
 	c.rec.connected(ctx, conn)
-	return kit.Run(ctx, conn, endpoint, c.Timeout)
+	return kit.Run(ctx, conn, endpoint, c.Timeout, c.Logger)
 }
 
 // open sets the device of cfg. The first attempt opens it.

@@ -321,7 +321,7 @@ func (s *server) client(jobs context.Context, in *incoming) (err error) {
 	in.connected = true
 	_ = in.Connected(memory) // if the client has to leave, its context ends the job
 	record.connected(ctx, conn)
-	if err := kit.Run(ctx, conn, endpoint, s.Timeout); err != nil {
+	if err := kit.Run(ctx, conn, endpoint, s.Timeout, log); err != nil {
 		return cutShortIf(jobs, err)
 	}
 	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", in.ended("succeeded")...)

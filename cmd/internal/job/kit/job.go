@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -142,9 +143,9 @@ func CloseAll(err *error, closers ...io.Closer) {
 	}
 }
 
-// Run runs one side of a job over a connection, and closes the connection. It reports a failure
-// to the peer. limit is the longest time that the job may make no progress.
-func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (err error) {
+// Run runs one side of a job over a connection, and closes the connection. It logs a failure, and reports
+// it to the peer. limit is the longest time that the job may make no progress.
+func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration, log *slog.Logger) (err error) {
 	defer CloseAll(&err, conn)
 	defer func() {
 		if s, ok := e.(Succeeder); ok && s.Succeeded() && Lost(err) {
@@ -156,6 +157,7 @@ func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (e
 	conn.TCP().SetTimeout(limit)
 	if err := e.Run(ctx, conn); err != nil {
 		err = explain(ctx, conn.Context(), whyEnded(ctx, err), closedWithin)
+		event.JobFailed.LogAt(slog.LevelDebug, log, "failed: "+err.Error(), slog.String("error", err.Error()))
 		conn.TCP().Fail(failedStep(ctx, err), err)
 		return err
 	}

@@ -266,5 +266,5 @@ func (system) Job(ctx context.Context, device string, to netip.AddrPort, args ..
 	if err != nil {
 		return err
 	}
-	return kit.Run(ctx, conn, endpoint, limit)
+	return kit.Run(ctx, conn, endpoint, limit, log)
 }

@@ -47,7 +47,7 @@ func serve(ctx context.Context, dev *verbs.Device, l *rc.Listener, e kit.Endpoin
 	if err != nil {
 		return err
 	}
-	return kit.Run(ctx, conn, e, limit)
+	return kit.Run(ctx, conn, e, limit, slog.New(slog.DiscardHandler))
 }
 
 // dial runs the client's endpoint with the server at an address.
@@ -56,7 +56,7 @@ func dial(ctx context.Context, dev *verbs.Device, address string, e kit.Endpoint
 	if err != nil {
 		return err
 	}
-	return kit.Run(ctx, conn, e, limit)
+	return kit.Run(ctx, conn, e, limit, slog.New(slog.DiscardHandler))
 }
 
 // Between runs a client's endpoint with a server's.

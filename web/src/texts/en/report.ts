@@ -118,6 +118,7 @@ export const report = {
   'report.icrc.right': '{icrc}, which is right',
   'report.icrc.wrong': '{icrc}, which is wrong: the receiver computes {computed} and drops the packet without an answer',
   'report.carries': 'Carries',
+  'report.job.failed': 'the job failed: {error}',
   'report.cleanup': 'The program itself moved the queue pair, because the run had failed: {error}',
   'report.lost': 'The capture of the {end} was running and does not have this packet: it was lost on the way.',
   'report.again': 'This packet was sent before: it is a retransmission.',

@@ -45,6 +45,7 @@ export const events: Rules = {
   'wr.completed': [[/^/, '完成项']],
   'async.event': [[/^(IBV_EVENT_\w+)(?: on (.*))?$/, '$1 $2']],
   'run.again': [[/^/, '连接已断开；第 {attempt} 次尝试失败，稍后重试：{error}']],
+  'job.failed': [[/^/, '任务失败：{error}']],
   'run.done': [[/^/, '完成：任务成功，所有对象都已释放']],
   'run.failed': [[/^/, '失败：{error}']],
   'record.written': [[/^/, '已写出两端的记录']],

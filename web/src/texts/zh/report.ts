@@ -120,6 +120,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.icrc.right': '{icrc}，正确',
   'report.icrc.wrong': '{icrc}，错误：接收方算出的是 {computed}，因此丢弃报文，不作应答',
   'report.carries': '携带',
+  'report.job.failed': '任务失败：{error}',
   'report.cleanup': '运行已经失败，所以程序自己把队列对切换到 ERR：{error}',
   'report.lost': '{end}当时正在捕获，却没有这个报文：它在途中丢失了。',
   'report.probe': '尾部丢失探测（TLP）：设备发送一个空的 SEND，PSN 取最后一个已确认报文的，用来询问哪些报文已经到达。它不是程序投递的。',
