@@ -80,8 +80,16 @@ func stateHint(t QPType, from, given QPState, mask QPAttrMask, hint string) stri
 	return "put STATE into the mask: " + ignored
 }
 
-// maskHint says how to correct the mask of a refused move. It returns "" if no mask is right.
+// maskHint says how to correct the mask of a refused move, or, if no mask is right, which moves lead there.
 func maskHint(e *qpstate.TransitionError) string {
+	if e.Impossible {
+		switch way := wayTo(e.Type, e.From, e.To); {
+		case way != "":
+			return "move the queue pair in steps: " + way
+		case e.To == qpstate.SQE:
+			return "no program moves a queue pair to SQE: the device does, when a send of a UC or UD queue pair fails"
+		}
+	}
 	var parts []string
 	if e.Missing != 0 {
 		parts = append(parts, "add "+maskNames(e.Missing)+" to the mask")
@@ -90,6 +98,20 @@ func maskHint(e *qpstate.TransitionError) string {
 		parts = append(parts, "take "+maskNames(e.Illegal)+" out of the mask")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// wayTo returns the fewest moves from one state to another: "RTS→RESET→INIT". It returns "" if none lead there.
+func wayTo(t QPType, from, to QPState) string {
+	ways := map[QPState]string{from: from.Name()}
+	for reached := []QPState{from}; len(reached) > 0; reached = reached[1:] {
+		for _, next := range qpstate.States() {
+			if _, ok := qpstate.Lookup(t, reached[0], next); ok && ways[next] == "" {
+				ways[next] = ways[reached[0]] + "→" + next.Name()
+				reached = append(reached, next)
+			}
+		}
+	}
+	return ways[to]
 }
 
 // maskNames lists the names of bits: "AV, PORT".

@@ -45,6 +45,19 @@ func TestModifyHintDoesNotContradictItself(t *testing.T) {
 	}
 }
 
+// TestModifySaysTheWay: of a move that does not exist, the hint says which moves lead there.
+func TestModifySaysTheWay(t *testing.T) {
+	for to, want := range map[QPState]string{
+		qpstate.RTS: "INIT→RTR→RTS",
+		qpstate.SQD: "INIT→RTR→RTS→SQD",
+		qpstate.SQE: "no program moves a queue pair to SQE",
+	} {
+		qp, p, attr := paperRC(t)
+		attr.State, p.refuse = to, syscall.EINVAL
+		says(t, qp.Modify(&attr, qpstate.MaskState), []string{"no such transition", "try: ", want}, "GID")
+	}
+}
+
 func TestModifySaysThatStateWasIgnored(t *testing.T) {
 	const noState = 0x129180
 	for name, refusal := range map[string]error{
