@@ -108,6 +108,11 @@ func TestReport(t *testing.T) {
 	rec := readRecord(t, record)
 	lab := start(t, "rdma_lab", "report", "--output", drawn, record)
 	lab.succeeds()
+	again := start(t, "rdma_lab", "report", "--output", drawn, record)
+	again.succeeds()
+	if once, twice := strings.Join(lab.lines, ""), strings.Join(again.lines, ""); strings.Contains(once, "replaced") || !strings.Contains(twice, "(an earlier file is replaced)") {
+		t.Errorf("printed %q and %q", once, twice)
+	}
 	for _, file := range []string{own, drawn} {
 		d := reportOf(t, file)
 		if len(d.Events) != len(rec.Events) || d.Record.Job != rec.Job {

@@ -41,6 +41,7 @@ made; client=FILE or server=FILE sets the end.`,
 			if file == "" {
 				file = strings.TrimSuffix(args[0], filepath.Ext(args[0])) + ".html"
 			}
+			_, missing := os.Stat(file)
 			name, err := kit.Replaceable(file)
 			if err == nil {
 				err = kit.ReplaceFile(name, page)
@@ -48,7 +49,7 @@ made; client=FILE or server=FILE sets the end.`,
 			if err != nil {
 				return errors.WithMessage(err, "write the report")
 			}
-			return a.print(cmd, writtenReport{File: file, Events: events, Packets: page.Packets()})
+			return a.print(cmd, writtenReport{File: file, Events: events, Packets: page.Packets(), Replaced: missing == nil})
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write (default: the record's name with .html)")
@@ -91,13 +92,18 @@ func addCapture(page *draw.Report, name string) error {
 
 // writtenReport is the result of the command.
 type writtenReport struct {
-	File    string `json:"file"`
-	Events  int    `json:"events"`
-	Packets int    `json:"packets"`
+	File     string `json:"file"`
+	Events   int    `json:"events"`
+	Packets  int    `json:"packets"`
+	Replaced bool   `json:"replaced"` // an earlier file
 }
 
 // Fprint prints what the page has.
 func (r writtenReport) Fprint(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s draws %d events and %d packets; open it in a browser\n", trace.Printable(r.File), r.Events, r.Packets)
+	replaced := ""
+	if r.Replaced {
+		replaced = " (an earlier file is replaced)"
+	}
+	_, err := fmt.Fprintf(w, "%s draws %d events and %d packets; open it in a browser%s\n", trace.Printable(r.File), r.Events, r.Packets, replaced)
 	return err
 }
