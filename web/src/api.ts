@@ -515,4 +515,5 @@ export interface MistakeView {
 /** What a part of the examination has besides the fields of a lesson. */
 export interface ExamView {
   subject: string;
+  taught_by: string; // a lesson
 }

@@ -90,6 +90,26 @@ test('the title of a move stays in view, and the usual rights come first', async
   assert.deepEqual(rights.slice(0, 4), ['LOCAL_WRITE', 'REMOTE_READ', 'REMOTE_WRITE', 'REMOTE_ATOMIC']);
 });
 
+test('a completion leads to its packet, and names the check of its own device; receives get bytes of their own', async (t) => {
+  const page = await open(t);
+  await press(page, 'bench');
+  await press(page, 'pair');
+  for (const offset of ['0', '64']) {
+    await press(page, 'server.qp.post_recv');
+    assert.equal(await at(page, 'wr.0.sge.0.offset').inputValue(), offset);
+    await press(page, 'submit');
+  }
+  await perform(page, { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 8 }] }] });
+  await clock(page, 'run');
+  await press(page, 'client.cq.poll_cq');
+  await press(page, 'result.packet');
+  assert.match(await page.locator('#dock-panel').innerText(), /SEND[ _]ONLY/i);
+  await perform(page, { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 2, opcode: 'SEND', sgl: [{ mr: 'buf', offset: 250, length: 8 }] }] });
+  await clock(page, 'run');
+  await press(page, 'client.cq.poll_cq');
+  assert.match(await at(page, 'check').innerText(), /Its own device refused it: outside of region buf/);
+});
+
 test('an illegal transition is refused at its bits', async (t) => {
   const page = await open(t);
   for (const action of objects) await perform(page, { ...action, host: 'client' });

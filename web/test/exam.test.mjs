@@ -59,10 +59,14 @@ test('an examination with three mistakes, and its result', async (t) => {
   assert.deepEqual(await page.locator('[data-test^="exam.wrong."]').evaluateAll((all) => all.map((e) => e.dataset.test)), ['exam.wrong.exam-psns', 'exam.wrong.exam-closed', 'exam.wrong.exam-full']);
   assert.match(await at(page, 'exam.left').innerText(), /^Left open/);
   assert.equal(await at(page, 'exam.left').locator('[data-test^="exam.wrong."]').count(), 2);
+  const untouched = at(page, 'exam.wrong.exam-full');
+  await untouched.locator('summary').first().click();
+  assert.doesNotMatch(await untouched.innerText(), /Not reached/); // not before the learner asks
+  await untouched.locator('summary', { hasText: 'The answer' }).click();
+  assert.match(await untouched.innerText(), /Not reached: A post at the client is refused/);
+  assert.match(await at(page, 'exam.lesson.exam-psns').textContent(), /Lesson: /);
   await at(page, 'exam.wrong.exam-psns').locator('summary').click();
   assert.match(await at(page, 'exam.wrong.exam-psns').innerText(), /You chose: 0x101[^]*packets, not messages[^]*The right answer: 0x103[^]*three packets/);
-  await at(page, 'exam.wrong.exam-full').locator('summary').click();
-  assert.match(await at(page, 'exam.wrong.exam-full').innerText(), /Not reached: A post at the client is refused/);
   await press(page, 'exam.solution.exam-full');
   assert.equal(await at(page, 'play').isDisabled(), false);
 

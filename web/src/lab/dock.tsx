@@ -8,7 +8,7 @@ import { find, language, listed, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
 import { fateText, ignored, lost, PacketPanel, selectPacket } from './packet';
-import { EngineText, noteText, RefusalBox } from './refusal';
+import { checkedBy, EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers, making } from './forms';
 import { bad, markText, nanoseconds, owner } from './wirepane';
@@ -79,7 +79,7 @@ function ResultPanel({ state }: { state: State }) {
   if (!action || !result) return <p class="empty">{t('ui.result.none')}</p>;
   const changes = changed(state);
   const failed = new Set((result.completions ?? []).map((wc) => wc.status).filter((status) => status !== 'SUCCESS'));
-  const checks = new Set((result.completions ?? []).flatMap((wc) => wc.check ?? []));
+  const checks = new Map((result.completions ?? []).flatMap((wc) => (wc.check ? [[wc.check, checkedBy(wc.status)]] : [])));
   return (
     <div class="result" data-test="result">
       <div class="result-said">
@@ -90,8 +90,8 @@ function ResultPanel({ state }: { state: State }) {
         {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
         {action.do === 'query_qp' && !result.refused && <Queried state={state} action={action} />}
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
-        {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
-        {[...checks].map((check) => <p class="small" key={check} data-test="check">{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
+        {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc}><LastPacket state={state} from={action.host!} wc={wc} /></CompletionRow>)}</ol>}
+        {[...checks].map(([check, by]) => <p class="small" key={check} data-test="check">{t(by)}<strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
         {(result.completions ?? []).map((wc) => wc.status === 'RETRY_EXC_ERR' && <Lost key={wc.id} state={state} from={action.host!} wc={wc} />)}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
@@ -99,6 +99,13 @@ function ResultPanel({ state }: { state: State }) {
       <Lines code={result.code} />
     </div>
   );
+}
+
+// A link to the last packet of a request that has completed.
+function LastPacket({ state, from, wc }: { state: State; from: string; wc: Completion }) {
+  const sent = state.moment.packets.filter((p) => p.from === from && p.why.kind === 'request' && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id)).at(-1);
+  if (!sent || wc.opcode?.startsWith('RECV')) return null;
+  return <button type="button" class="plain link small" data-test="result.packet" onClick={() => selectPacket(sent.id)}>{t('ui.packet.number', { id: sent.id })}</button>;
 }
 
 const mostLost = 8; // packets that are named

@@ -80,7 +80,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
         <div class="wrong-parts" key={kind} data-test={`exam.${kind}`}>
           <h3>{t(`ui.exam.${kind}`)}</h3>
           <ol class="wrong-parts">
-            {parts.map((part) => <li key={part.id} data-test={`exam.wrong.${part.id}`}><Wrong exam={exam} part={part} number={tables.exam.indexOf(part) + 1} /></li>)}
+            {parts.map((part) => <li key={part.id} data-test={`exam.wrong.${part.id}`}><Wrong exam={exam} part={part} number={tables.exam.indexOf(part) + 1} hidden={kind === 'left'} /></li>)}
           </ol>
         </div>
       ))}
@@ -96,20 +96,29 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
   );
 }
 
-// A part that was wrong: what was asked and chosen, why that is wrong, and what is right.
-function Wrong({ exam, part, number }: { exam: Exam; part: Part; number: number }) {
+// A part that was wrong: what was asked and chosen, why that is wrong, and what is right. Of a part that is open, the
+// answer stays folded, so that it can still be found.
+function Wrong({ exam, part, number, hidden }: { exam: Exam; part: Part; number: number; hidden: boolean }) {
   const text = (key: string) => find(`${part.id}.${key}`);
   const solution = () => attempt(() => {
     open(JSON.stringify({ lesson: part.id }), { future: part.solution });
     change({ message: t('ui.lesson.play', { n: part.solution.length }) });
   });
+  const answer = (
+    <>
+      {whatWasWrong(exam, part).map((line) => <p>{line.label && <strong class={line.tone}>{t(line.label)}</strong>}{inline(line.text)}</p>)}
+      <Prose text={text('why')} />
+    </>
+  );
   return (
     <details>
       <summary>{number}. {text('title')}</summary>
       <Prose text={text('ask')} />
-      {whatWasWrong(exam, part).map((line) => <p>{line.label && <strong class={line.tone}>{t(line.label)}</strong>}{inline(line.text)}</p>)}
-      <Prose text={text('why')} />
-      {part.goals.length > 0 && <div class="guide-tools no-print"><button type="button" data-test={`exam.solution.${part.id}`} onClick={once(solution)}>{t('ui.lesson.solution')}</button></div>}
+      {hidden ? <details><summary>{t('ui.exam.answer')}</summary>{answer}</details> : answer}
+      <div class="guide-tools no-print">
+        <button type="button" data-test={`exam.lesson.${part.id}`} onClick={once(() => attempt(() => open(JSON.stringify({ lesson: part.taught_by }))))}>{t('ui.exam.lesson', { title: find(`lesson.${part.taught_by}.title`) })}</button>
+        {part.goals.length > 0 && <button type="button" data-test={`exam.solution.${part.id}`} onClick={once(solution)}>{t('ui.lesson.solution')}</button>}
+      </div>
     </details>
   );
 }

@@ -86,13 +86,14 @@ export function Queue({ cq }: { cq: CQView }) {
   );
 }
 
-export function CompletionRow({ wc }: { wc: Completion }) {
+export function CompletionRow({ wc, children }: { wc: Completion; children?: ComponentChildren }) {
   const good = wc.status === 'SUCCESS';
   return (
     <li class={good ? 'wr good' : 'wr bad'}>
       <span class="wr-id">{String(wc.id)}</span>
       <span class="wr-op">{wc.status}</span>
       <span class="wr-size">{[wc.opcode, wc.byte_len !== undefined ? t('ui.bytes', { n: wc.byte_len }) : '', wc.imm !== undefined ? `imm ${wc.imm}` : '', wc.invalidated_rkey !== undefined ? t('ui.wc.invalidated', { rkey: hex(Number(wc.invalidated_rkey), 0) }) : '', wc.qp].filter(Boolean).join(' · ')}</span>
+      {children}
     </li>
   );
 }

@@ -80,10 +80,12 @@ function PostSheet(target: Target) {
 // A new request: its wr_id is one that the host has not used, because requests of several queues may share a CQ.
 function draft({ host, object, receive, tables }: Target, n: number): Draft {
   const mr = named(host, 'MR')[0]?.value;
-  const length = receive ? (object.qp?.type === 'UD' ? '104' : '64') : '16';
+  const length = receive ? (object.qp?.type === 'UD' ? 104 : 64) : 16;
+  const behind = n + (object.qp?.recvs ?? object.srq?.recvs ?? []).length; // each receive has bytes of its own, as far as there are some
+  const offset = receive && (behind + 1) * length <= (host.objects.find((o) => o.name === mr)?.mr?.length ?? 0) ? behind * length : 0;
   return {
     id: String(freshId(host.name) + n), opcode: receive ? '' : tables.opcodes[object.qp!.type]?.find((o) => o === 'SEND') ?? '', flags: [],
-    sgl: mr ? [{ mr, offset: receive ? String(64 * n) : '0', length, lkey: '' }] : [],
+    sgl: mr ? [{ mr, offset: String(offset), length: String(length), lkey: '' }] : [],
     imm: '7', remote: host.regions.at(-1)?.mr ?? '', offset: '0', rkey_add: '', addr: '0', rkey: '0', compare_add: '0', swap: '0',
     mw: named(host, 'MW')[0]?.value ?? '', bind_mr: mr ?? '', bind_offset: '0', bind_length: '64', bind_access: ['REMOTE_READ', 'REMOTE_WRITE'],
     flush_type: '1', flush_length: '', ah: named(host, 'AH')[0]?.value ?? '', remote_qp: partner(host, object.name), remote_qpn: '', remote_qkey: '',

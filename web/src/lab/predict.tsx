@@ -6,7 +6,7 @@ import { find, t } from '../texts';
 import { inline } from '../common/prose';
 import { attempt } from './attempt';
 import { keep, kept } from './keep';
-import { EngineText } from './refusal';
+import { checkedBy, EngineText } from './refusal';
 import { change, perform, play, type State } from './store';
 
 /** A request to predict. */
@@ -162,7 +162,7 @@ export function Predict({ state }: { state: State }) {
   return (
     <section class="predict" ref={box}>
       <div aria-live="polite">{verdict && on && <Verdict {...verdict} tables={state.tables} />}</div>
-      {asked && on && (
+      {asked && on && !state.held && (
         <div class="question" data-test="predict">
           <p id="predict-title">{inline(question!)}</p>
           <Choices options={asked.options} name="predict" title="predict-title" guess={guess} text={statusText} onChoose={choose} />
@@ -238,7 +238,7 @@ function Verdict({ request, guess, outcome, repaired, tables }: VerdictProps & {
       <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
       {repaired ? <p>{t('ui.predict.repaired')}</p> : status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
       {status === none && <p>{t(`ui.predict.${outcome.why ?? 'gone'}`)}</p>}
-      {check && <p>{t('ui.result.check')}<strong class="bad"><EngineText text={check} /></strong></p>}
+      {check && <p>{t(checkedBy(status))}<strong class="bad"><EngineText text={check} /></strong></p>}
       {!right && status !== 'SUCCESS' && row?.cause && <p><EngineText text={row.cause} /></p>}
       {counts.all > 0 && <p class="muted" data-test="predict.count">{t('ui.predict.count', { n: counts.right, all: counts.all })}</p>}
     </div>

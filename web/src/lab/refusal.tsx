@@ -2,7 +2,7 @@
 import type { Refusal } from '../api';
 import { durations } from '../common/format';
 import { Quoted } from '../common/quoted';
-import { t, translated } from '../texts';
+import { t, translated, type Key } from '../texts';
 import { PageError } from './engine';
 
 /** A text from the engine, in the reader's language. */
@@ -17,6 +17,9 @@ export function problemText(error: unknown): string {
   if (error instanceof PageError) return text;
   return translated(text) === undefined ? `${durations(text)}${t('ui.english')}` : noteText(text);
 }
+
+/** The beginning of the sentence that says which check a request has failed, by the status of its completion. */
+export const checkedBy = (status: string): Key => (status === 'LOC_PROT_ERR' ? 'ui.result.check.own' : 'ui.result.check');
 
 /** The cause in a sentence or two. For the bits of a mask it says only how many are wrong. */
 export function refusalText(refusal: Refusal): string {

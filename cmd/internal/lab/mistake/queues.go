@@ -73,7 +73,7 @@ var queues = []Mistake{
 	{
 		Name:     "no-read-resources",
 		Title:    "a READ to a server whose MAX_DEST_RD_ATOMIC is 0",
-		Setting:  "The server's queue pair went to RTR with MAX_DEST_RD_ATOMIC 0, the value that memset leaves. The region and the queue pair permit READ. The client READs 64 bytes.",
+		Setting:  "The server's queue pair went to RTR with MAX_DEST_RD_ATOMIC 0, the value that memset leaves. The region and the queue pair permit READ. The client WRITEs 64 bytes, and then READs 64 bytes.",
 		Question: "Access flags, rkey and address are right. Why does the READ fail, while a WRITE would succeed?",
 		Why:      "A server must remember each READ and atomic that it is answering. MAX_DEST_RD_ATOMIC is the number that it can serve at a time; 0 means that it serves none. The server's device refuses the READ as an invalid request. WRITEs and SENDs need no such place.",
 		Remedy:   "Set MAX_DEST_RD_ATOMIC to at least 1 at the end that is read, and MAX_QP_RD_ATOMIC at the end that reads. Both are limited by ibv_query_device.",

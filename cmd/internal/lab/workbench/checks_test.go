@@ -50,3 +50,52 @@ func TestChecks(t *testing.T) {
 		}
 	}
 }
+
+// localCheck is a session whose last poll finds a request that has failed a check of its own device.
+type localCheck struct {
+	name    string
+	actions []Action
+	host    string // that polls
+	check   string // the begin of what is said
+}
+
+func localChecks() []localCheck {
+	own := func(h, name string, access ...string) []Action { return reg(h, name, 64, access...) }
+	in := func(mr string, off int, n uint32) []SGE { return []SGE{{MR: mr, Offset: off, Length: n}} }
+	stray := Num(0x666)
+	ready := script(both(func(h string) []Action { return script(parents(h, bufSize), own(h, "ro"), own(h, "gone")) }), both(func(h string) []Action { return makeQP(h, theQP, "RC") }),
+		one(&Action{Do: "alloc_pd", Host: "client", Name: "pd2"}), one(&Action{Do: "reg_mr", Host: "client", Name: "far", PD: "pd2", Length: 64}),
+		both(toInit), both(tell), one(&Action{Do: "exchange", Host: "server", MR: theMR}), both(toRTR), both(toRTS), recv("server", 9, 0, 64))
+	read := func(sgl []SGE) []Action {
+		return post(WR{ID: 1, Opcode: "RDMA_READ", SGL: sgl, Remote: &Remote{MR: theMR}})
+	}
+	checks := []localCheck{
+		{"bounds", post(WR{ID: 1, Opcode: "SEND", SGL: in("ro", 60, 8)}), "client", "outside of region ro"},
+		{"before it", post(WR{ID: 1, Opcode: "SEND", SGL: in(theMR, -8, 8)}), "client", "outside of region buf"},
+		{"key", post(WR{ID: 1, Opcode: "SEND", SGL: []SGE{{MR: theMR, Length: 8, LKey: &stray}}}), "client", "no region has lkey 0x666"},
+		{"closed", script(one(&Action{Do: "close", Host: "client", Name: "gone"}), post(WR{ID: 1, Opcode: "SEND", SGL: in("gone", 0, 8)})), "client", "no region has lkey 0x"},
+		{"domain", post(WR{ID: 1, Opcode: "SEND", SGL: in("far", 0, 8)}), "client", "region far is in another PD"},
+		{"right", read(in("ro", 0, 8)), "client", "region ro lacks LOCAL_WRITE"},
+		{"receive", script(postRecv("server", theQP, WR{ID: 1, SGL: in("ro", 0, 8)}), send(1, 8), send(2, 8)), "server", "region ro lacks LOCAL_WRITE"},
+	}
+	for i := range checks {
+		checks[i].actions = script(ready, checks[i].actions, run, poll(checks[i].host))
+	}
+	return checks
+}
+
+// TestLocalChecks shows which check of its own device a request has failed, of sends and of receives.
+func TestLocalChecks(t *testing.T) {
+	for _, test := range localChecks() {
+		s := played(t, Setup{}, test.actions)
+		var got []string
+		for _, wc := range s.results[len(s.results)-1].Completions {
+			if wc.Status == "LOC_PROT_ERR" {
+				got = append(got, wc.Check)
+			}
+		}
+		if len(got) != 1 || !strings.HasPrefix(got[0], test.check) {
+			t.Errorf("%s: the checks are %q, want %q", test.name, got, test.check)
+		}
+	}
+}

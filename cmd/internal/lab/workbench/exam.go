@@ -15,14 +15,16 @@ import (
 // examPart is a part of the examination: a task has goals, a question has answers.
 type examPart struct {
 	Lesson
-	Subject string // one of subjects
+	Subject  string // one of subjects
+	TaughtBy string // the lesson to do again after a mistake
 }
 
 // ExamView is a part of the examination for the page. The keys of its texts begin with its ID: title, ask and why of each;
 // goal.KEY of a task; answer.1 … and wrong.N of a question. A task is opened as the lesson of its ID.
 type ExamView struct {
 	LessonView
-	Subject string `json:"subject"`
+	Subject  string `json:"subject"`
+	TaughtBy string `json:"taught_by"`
 }
 
 // The subjects of the examination. Each has two tasks and two questions.
@@ -39,34 +41,34 @@ var subjects = []string{subjectStates, subjectWire, subjectMemory, subjectQueues
 
 func examViews() (views []ExamView) {
 	for _, p := range exam() {
-		views = append(views, ExamView{p.view(), p.Subject})
+		views = append(views, ExamView{p.view(), p.Subject, p.TaughtBy})
 	}
 	return views
 }
 
 // question is a part that is answered by choosing.
-func question(id, subject string, right int) examPart {
-	return examPart{Lesson{ID: "exam-" + id, Answers: 3, Right: right}, subject}
+func question(id, subject, lesson string, right int) examPart {
+	return examPart{Lesson{ID: "exam-" + id, Answers: 3, Right: right}, subject, lesson}
 }
 
 // task is a part that is done on the bench.
-func task(id, subject string, start, solution []Action, goals ...Goal) examPart {
-	return examPart{Lesson{ID: "exam-" + id, Start: start, Goals: goals, Solution: solution}, subject}
+func task(id, subject, lesson string, start, solution []Action, goals ...Goal) examPart {
+	return examPart{Lesson{ID: "exam-" + id, Start: start, Goals: goals, Solution: solution}, subject, lesson}
 }
 
 // exam returns the parts in their order: a question and a task of each subject in turn.
 var exam = sync.OnceValue(func() []examPart {
 	return []examPart{
-		question("init", subjectStates, 3), drainTask(),
-		question("psns", subjectWire, 2), rnrTask(),
-		question("check", subjectMemory, 2), rightsTask(),
-		question("signal", subjectQueues, 1), noticeTask(),
-		question("flushed", subjectErrors, 3), recoverTask(),
-		question("mask", subjectStates, 1), silentTask(),
-		question("damage", subjectWire, 3), twiceTask(),
-		question("closed", subjectMemory, 1), boundsTask(),
-		question("overrun", subjectQueues, 2), fullTask(),
-		question("retries", subjectErrors, 1), flushTask(),
+		question("init", subjectStates, "rtr", 3), drainTask(),
+		question("psns", subjectWire, "gap", 2), rnrTask(),
+		question("check", subjectMemory, "rdma", 2), rightsTask(),
+		question("signal", subjectQueues, "signalling", 1), noticeTask(),
+		question("flushed", subjectErrors, "errors", 3), recoverTask(),
+		question("mask", subjectStates, "rtr", 1), silentTask(),
+		question("damage", subjectWire, "loss", 3), twiceTask(),
+		question("closed", subjectMemory, "errors", 1), boundsTask(),
+		question("overrun", subjectQueues, "overrun", 2), fullTask(),
+		question("retries", subjectErrors, "loss", 1), flushTask(),
 	}
 })
 
@@ -75,7 +77,7 @@ func sent(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }
 
 // drainTask: TIMEOUT cannot change in RTS, so the send queue must drain first. The request 1 is in flight.
 func drainTask() examPart {
-	return task("drain", subjectStates, script(connected(nil, nil), recv("server", 1, 0, 64), send(1, 16)),
+	return task("drain", subjectStates, "sqd", script(connected(nil, nil), recv("server", 1, 0, 64), send(1, 16)),
 		script(move("client", theQP, "SQD", nil), run, move("client", theQP, "SQD", values{"TIMEOUT": 18}), move("client", theQP, "RTS", nil), poll("client")),
 		Goal{"timeout", func(g *glance) bool {
 			return !g.wasReset(client) && slices.ContainsFunc(g.qps(client), func(o *object) bool {
@@ -89,7 +91,7 @@ func drainTask() examPart {
 }
 
 func rnrTask() examPart {
-	return task("rnr", subjectWire, script(connected(nil, nil), recv("server", 1, 0, 64)),
+	return task("rnr", subjectWire, "rnr", script(connected(nil, nil), recv("server", 1, 0, 64)),
 		script(send(1, 16), send(2, 16), step, step, step, recv("server", 2, 64, 64), run, poll("client")),
 		Goal{"nak", func(g *glance) bool {
 			return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" && p.From == "server" })
@@ -107,7 +109,7 @@ func rightsTask() examPart {
 	few := values{"ACCESS_FLAGS": []string{"REMOTE_WRITE"}}
 	start := script(both(objects), toInit("client"), move("server", theQP, "INIT", initRC.changed(few)), both(tell), both(toRTR), both(toRTS), text("server", 128, stored))
 	read := post(WR{ID: 1, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: 128}})
-	return task("rights", subjectMemory, start,
+	return task("rights", subjectMemory, "init", start,
 		script(move("server", theQP, "RTS", values{"ACCESS_FLAGS": qpRights}), read, run, poll("client")),
 		Goal{"read", func(g *glance) bool {
 			return g.polled(client, "SUCCESS", opcode("RDMA_READ")) && g.holds(client, stored)
@@ -115,7 +117,7 @@ func rightsTask() examPart {
 }
 
 func noticeTask() examPart {
-	return task("notice", subjectQueues, script(connected(nil, nil), text("client", 0, written)),
+	return task("notice", subjectQueues, "immediate", script(connected(nil, nil), text("client", 0, written)),
 		script(recv("server", 1, 0, 0), post(WR{ID: 1, Opcode: "RDMA_WRITE_WITH_IMM", SGL: sge(0, 21), Imm: 42, Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("server")),
 		Goal{"notice", func(g *glance) bool {
 			return g.holds(server, written) && g.polled(server, "SUCCESS", func(c *Completion) bool {
@@ -125,7 +127,7 @@ func noticeTask() examPart {
 }
 
 func recoverTask() examPart {
-	return task("recover", subjectErrors, script(connected(nil, nil), wrongWrite(1), run, poll("client")),
+	return task("recover", subjectErrors, "errors", script(connected(nil, nil), wrongWrite(1), run, poll("client")),
 		script(both(reset), both(toInit), both(toRTR), both(toRTS), recv("server", 1, 0, 64), send(2, 16), run, poll("client"), poll("server")),
 		Goal{"sent", sent},
 		Goal{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) }})
@@ -135,14 +137,14 @@ func recoverTask() examPart {
 func silentTask() examPart {
 	start := script(both(objects), both(toInit), both(tell), move("client", theQP, "RTR", rtrRC.changed(values{"DEST_QPN": 0x123})), toRTR("server"),
 		move("client", theQP, "RTS", rtsRC.changed(impatient)), toRTS("server"), recv("server", 1, 0, 64), send(1, 16), run, poll("client"))
-	return task("silent", subjectStates, start,
+	return task("silent", subjectStates, "rtr", start,
 		script(reset("client"), toInit("client"), toRTR("client"), toRTS("client"), send(2, 16), run, poll("client")),
 		Goal{"sent", sent})
 }
 
 // twiceTask: the request arrives twice, because its acknowledgement is lost.
 func twiceTask() examPart {
-	return task("twice", subjectWire, script(connected(nil, values{"TIMEOUT": 10}), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
+	return task("twice", subjectWire, "loss", script(connected(nil, values{"TIMEOUT": 10}), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
 		script(send(1, 16), step, drop(2), run, poll("client")),
 		Goal{"twice", func(g *glance) bool {
 			return g.packet(func(p *PacketView) bool { return p.Outcome == "duplicates" && p.From == "client" })
@@ -152,7 +154,7 @@ func twiceTask() examPart {
 
 // boundsTask: the key is right, and yet the request is refused.
 func boundsTask() examPart {
-	return task("bounds", subjectMemory, connected(nil, nil),
+	return task("bounds", subjectMemory, "errors", connected(nil, nil),
 		script(post(onRegion(1, "RDMA_WRITE", bufSize-8, 16)), run, poll("client")),
 		Goal{"refused", func(g *glance) bool {
 			return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return c.Check != "" && !strings.HasPrefix(c.Check, simulated.NoRegion) })
@@ -161,7 +163,7 @@ func boundsTask() examPart {
 
 // fullTask: a send queue has room again when a completion behind its requests was polled.
 func fullTask() examPart {
-	return task("full", subjectQueues, connected(nil, nil),
+	return task("full", subjectQueues, "signalling", connected(nil, nil),
 		script(post(writes(1, sendPlaces)...), post(writes(1+sendPlaces, 1)...), run, poll("client"), post(writes(1+sendPlaces, 1)...)),
 		Goal{"full", func(g *glance) bool { return g.refused("post_send", "ENOMEM") && g.action.Host == "client" }},
 		Goal{"again", func(g *glance) bool {
@@ -171,7 +173,7 @@ func fullTask() examPart {
 
 // flushTask: the program wants its buffers back, and no request has failed.
 func flushTask() examPart {
-	return task("flush", subjectErrors, script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64), recv("server", 3, 128, 64)),
+	return task("flush", subjectErrors, "errors", script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64), recv("server", 3, 128, 64)),
 		script(move("server", theQP, "ERR", nil), poll("server")),
 		Goal{"flushed", func(g *glance) bool {
 			return g.polled(server, "WR_FLUSH_ERR", nil) && !slices.ContainsFunc(g.result.Completions, func(c Completion) bool { return c.Status != "WR_FLUSH_ERR" }) && len(g.result.Completions) == 3

@@ -1,11 +1,17 @@
 package workbench
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-// TestExam counts the parts: each subject has two tasks and two questions.
+// TestExam counts the parts: each subject has two tasks and two questions. Each part is taught by a lesson.
 func TestExam(t *testing.T) {
 	tasks, questions := map[string]int{}, map[string]int{}
 	for _, p := range exam() {
+		if !slices.Contains(lessonIDs(), p.TaughtBy) {
+			t.Errorf("%s is taught by %q, which is no lesson", p.ID, p.TaughtBy)
+		}
 		switch {
 		case len(p.Goals) > 0 && p.Answers == 0:
 			tasks[p.Subject]++

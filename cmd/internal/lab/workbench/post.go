@@ -358,7 +358,7 @@ type Completion struct {
 	QP      string `json:"qp,omitempty"` // its name
 	SrcQPN  uint32 `json:"src_qpn,omitempty"`
 	Text    string `json:"text,omitempty"`  // of a failure: what it means, and what to check
-	Check   string `json:"check,omitempty"` // of a refused request: the peer's check that it failed
+	Check   string `json:"check,omitempty"` // of a refused request: the check of the peer or, of LOC_PROT_ERR, of this device that it failed
 }
 
 func statusName(s verbs.WCStatus) string { return strings.TrimPrefix(s.String(), "IBV_WC_") }
@@ -369,7 +369,7 @@ func (h *host) completion(wc *verbs.WC) Completion {
 		c.QP = o.name
 	}
 	if err := wc.Err(); err != nil {
-		c.Text, c.Check = err.Error(), h.refusedBy(wc)
+		c.Text, c.Check = err.Error(), h.failedCheck(wc)
 		return c
 	}
 	c.Opcode, c.ByteLen, c.SrcQPN = strings.TrimPrefix(wc.Opcode.String(), "IBV_WC_"), wc.ByteLen, wc.SrcQPN
@@ -382,19 +382,6 @@ func (h *host) completion(wc *verbs.WC) Completion {
 		c.RKey = &rkey
 	}
 	return c
-}
-
-// refusedBy returns the peer's check that a request has failed, if a NAK ended it.
-func (h *host) refusedBy(wc *verbs.WC) string {
-	switch wc.Status {
-	case verbs.WCRemAccessErr, verbs.WCRemInvReqErr, verbs.WCRemOpErr:
-		for _, p := range slices.Backward(h.s.world.Packets()) {
-			if p.From == h.side && p.Check != "" && p.Why.QPN == wc.QPN && p.Why.WR == wc.ID {
-				return h.s.check(p)
-			}
-		}
-	}
-	return ""
 }
 
 // qpOf returns the open queue pair with a number, or nil.

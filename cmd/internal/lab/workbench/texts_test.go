@@ -160,8 +160,13 @@ func TestQuotedTexts(t *testing.T) {
 	wide := move("client", theQP, "RTR", rtrRC.changed(values{"RQ_PSN": 1 << 24}))
 	files := every()
 	files["a wide PSN"] = File{Actions: script(toldRC(), wide)}
+	files["moves that do not exist"] = File{Actions: script(toldRC(), move("client", theQP, "RTS", nil), move("client", theQP, "SQE", nil))}
+	for _, c := range localChecks() {
+		files["own memory: "+c.name] = File{Actions: c.actions}
+	}
 	files["waits"] = File{Actions: waits()}
 	files["a peer without a receive"] = File{Actions: script(connected(nil, nil), send(1, 8), run)}
+	files["a client without a receive"] = File{Actions: script(connected(nil, nil), postAt("server", theQP, WR{ID: 1, Opcode: "SEND", SGL: sge(0, 8)}), run)}
 	files["a full queue that a poll empties"] = File{Actions: script(connect(eitherQuiet, nil, nil), post(signalLast(writes(1, fewSends))...), post(writes(5, 1)...))}
 	files["a silent peer"] = File{Actions: script(connected(nil, values{"TIMEOUT": 31}), send(1, 8), drop(1), run)}
 	files["sends in flight in SQD"] = File{Actions: script(connected(nil, nil), send(1, 8), move("client", theQP, "SQD", nil), move("client", theQP, "RTS", nil))}
@@ -287,6 +292,9 @@ func shown(t *testing.T, f File) (all []string) {
 	}
 	for _, r := range s.results {
 		all = append(all, r.Note)
+		for _, wc := range r.Completions {
+			all = append(all, wc.Check)
+		}
 		if r.Refused != nil && (r.Refused.Transition == nil || r.Refused.Transition.Impossible) {
 			all = append(all, r.Refused.Cause, r.Refused.Hint)
 		}

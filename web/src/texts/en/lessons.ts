@@ -408,7 +408,7 @@ export const lessons = {
   "lesson.srq.goal.qps": "Make two queue pairs at the server that use the SRQ.",
   "lesson.srq.hint.qps": "Make `one` and `two` of type RC, and choose the SRQ. They get no receive queue of their own.",
   "lesson.srq.goal.limit": "Set a limit, and let the device report that it is reached.",
-  "lesson.srq.hint.limit": "Set the limit to 2 (`ibv_modify_srq`). Press \"Connect both\" at `one` and at `two`: it lets the queue pairs of one name tell each other their numbers, and moves them to RTS. Then post a SEND of 16 bytes on each of the client's two, and run the clock. The two messages leave one receive, fewer than 2, so the device reports the event.",
+  "lesson.srq.hint.limit": "Set the limit to 2 (`ibv_modify_srq`), and press \"Connect both\" at `one` and at `two`. Post a SEND of 16 bytes on each of the client's two, and run the clock. One receive is left: fewer than 2.",
   "lesson.srq.goal.received": "Poll the receives of both queue pairs at the server, with one call.",
   "lesson.srq.hint.received": "The completions of both messages wait in the server's CQ: poll once at the server. If nothing is sent yet, follow the hint of the goal before.",
   "lesson.srq.question": "Client A's message has taken the last receive of the SRQ. Now client B sends its first message. What happens?",

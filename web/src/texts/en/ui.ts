@@ -360,6 +360,7 @@ export const ui = {
   'ui.result.check': 'The peer refused it: ',
   'ui.result.lost': 'Packets of this request, and answers to them, that were lost or dropped: {packets}.',
   'ui.result.lost.more': '{n} more',
+  'ui.result.check.own': 'Its own device refused it: ',
   'ui.result.check.about': '(a real device does not say which check)',
   'ui.result.polled': 'Completions taken from the queue: {n}.',
   'ui.result.polled-none': 'The queue is empty.',

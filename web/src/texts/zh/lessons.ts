@@ -408,7 +408,7 @@ export const lessons = {
   "lesson.srq.goal.qps": "在服务端建两个使用这个 SRQ 的队列对。",
   "lesson.srq.hint.qps": "建 RC 类型的 `one` 和 `two`，并选择这个 SRQ。它们没有自己的接收队列。",
   "lesson.srq.goal.limit": "设一个阈值，让设备在达到阈值时报告。",
-  "lesson.srq.hint.limit": "把阈值设为 2（`ibv_modify_srq`）。在 `one` 和 `two` 上各按一次“连接两端”：它让同名的两个队列对互相告知编号和 PSN，并把它们切换到 RTS。然后在客户端的两个队列对上各投递一个 16 字节的 SEND，推进时钟。两条消息之后剩一个接收请求，少于 2，于是设备报告事件。",
+  "lesson.srq.hint.limit": "把阈值设为 2（`ibv_modify_srq`），在 `one` 和 `two` 上各按一次“连接两端”。在客户端的两个队列对上各投递一个 16 字节的 SEND，再推进时钟。这时只剩一个接收请求，少于两个。",
   "lesson.srq.goal.received": "在服务端用一次调用轮询到两个队列对的接收完成项。",
   "lesson.srq.hint.received": "两条消息的完成项都在服务端的 CQ 里等待：在服务端轮询一次。如果还没有发送，就照上一个目标的提示做。",
   "lesson.srq.question": "客户端 A 的消息取走了 SRQ 里最后一个接收请求。现在客户端 B 发来它的第一条消息。会发生什么？",

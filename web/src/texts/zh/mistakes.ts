@@ -96,7 +96,7 @@ export const mistakes = {
   "mistake.unsignaled-overflow.why": "不管带不带 SIGNALED 标志，请求在做完之前都占着发送队列里的位置。多数硬件释放得更晚：要等程序轮询到这个请求或后面某个请求的完成项。程序如果从不使用带 SIGNALED 的请求，就什么也轮询不到，N 个请求之后，每次 ibv_post_send 都返回 ENOMEM。soft0 和 rdma_rxe 在确认到来时就释放位置，所以这样的程序在它们上面能工作，直到对端变慢。",
   "mistake.unsignaled-overflow.remedy": "至少每 N/2 个请求要有一个带 SIGNALED 标志，并在继续投递之前轮询到它的完成项。已投递、还不知道是否做完的请求，要自己计数。",
   "mistake.no-read-resources.title": "向 MAX_DEST_RD_ATOMIC 为 0 的服务端发起 READ",
-  "mistake.no-read-resources.setting": "服务端的队列对切换到 RTR 时，MAX_DEST_RD_ATOMIC 是 0，也就是 memset 留下的值。内存区域和队列对都允许 READ。客户端用 READ 读 64 字节。",
+  "mistake.no-read-resources.setting": "服务端的队列对切换到 RTR 时，MAX_DEST_RD_ATOMIC 是 0，也就是 memset 留下的值。内存区域和队列对都允许 READ。客户端先用 WRITE 写 64 字节，再用 READ 读 64 字节。",
   "mistake.no-read-resources.question": "访问权限、rkey 和地址都对。为什么 READ 会失败，而 WRITE 会成功？",
   "mistake.no-read-resources.why": "服务端必须记住它正在应答的每个 READ 和原子操作。MAX_DEST_RD_ATOMIC 是它能同时处理的个数，0 表示一个也不处理。服务端的设备把 READ 当作无效请求拒绝。WRITE 和 SEND 不需要这样的位置。",
   "mistake.no-read-resources.remedy": "在被读的一端，把 MAX_DEST_RD_ATOMIC 至少设为 1；在读的一端，把 MAX_QP_RD_ATOMIC 至少设为 1。两者的上限由 ibv_query_device 给出。",

@@ -75,6 +75,8 @@ export const rules: Record<string, string> = {
   "move the queue pair to RESET: no request in the send queue is signaled, so no completion will free a place; then signal at least every N/2-th request of a queue of N": "把队列对切换到 RESET：发送队列里没有带 SIGNALED 的请求，所以不会有完成项来释放位置；以后，队列有 N 个位置时，至少每 N/2 个请求要有一个带 SIGNALED",
   "nothing will happen: no packet is on the wire, and no timer runs": "不会再有事发生：线路上没有报文，也没有定时器在运行",
   "the clock has stopped, but more will happen, such as the end of a timer; run again to go on": "时钟停下了，但还会有事发生，例如定时器到期；再按“运行到底”可以继续",
+  "client {1}": "客户端的 {1}",
+  "server {1}": "服务端的 {1}",
   "{1} retries without end, because its RNR_RETRY is 7 and its peer has no receive; post a receive at the peer, and run again": "{1} 会一直重试，因为它的 RNR_RETRY 是 7，而对端没有接收请求；请在对端投递一个接收请求，再按“运行到底”",
   "nothing has completed": "还没有完成项",
   "the program would sleep here: the next completion wakes it": "程序会在这里睡眠：下一个完成项会唤醒它",
@@ -88,6 +90,9 @@ export const rules: Record<string, string> = {
 
   // Checks that a packet fails
   "no region or bound window has rkey {1}": "没有 rkey 为 {1} 的内存区域或已绑定的窗口",
+  "no region has lkey {1}": "没有 lkey 为 {1} 的内存区域",
+  "region {1} is in another PD": "内存区域 {1} 属于另一个保护域",
+  "region {1} lacks LOCAL_WRITE": "内存区域 {1} 没有 LOCAL_WRITE",
   "outside of region {1}": "超出内存区域 {1}",
   "region {1} lacks REMOTE_WRITE": "内存区域 {1} 没有 REMOTE_WRITE",
   "MAX_DEST_RD_ATOMIC is 0": "MAX_DEST_RD_ATOMIC 是 0",
@@ -97,6 +102,8 @@ export const rules: Record<string, string> = {
   "no packet 0x{1} waits for an answer": "没有哪个等待应答的报文是 0x{1}",
   "kept until {1} comes": "保留到 {1} 到来",
 
+  "move the queue pair in steps: {1}": "分步切换：{1}",
+  "no program moves a queue pair to SQE: the device does, when a send of a UC or UD queue pair fails": "程序不能把队列对切换到 SQE：UC 或 UD 队列对的发送失败时，由设备切换",
   "{1}: no such transition; from {2} a queue pair can go to {3}": "{1}：没有这个转换；队列对从 {2} 只能切换到 {3}",
 
   // Why a packet was sent

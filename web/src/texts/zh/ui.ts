@@ -360,6 +360,7 @@ export const ui = {
   'ui.result.check': '对端拒绝了它：',
   'ui.result.lost': '这个请求的报文和应答中，丢失或被丢弃的有：{packets}。',
   'ui.result.lost.more': '另外 {n} 个',
+  'ui.result.check.own': '本端的设备拒绝了它：',
   'ui.result.check.about': '（真实的设备不会指出是哪项检查）',
   'ui.result.polled': '从队列取出 {n} 个完成项。',
   'ui.result.polled-none': '队列是空的。',
