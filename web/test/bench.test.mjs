@@ -435,3 +435,9 @@ test('a query shows the attributes', async (t) => {
   assert.ok(want.length > 10);
   assert.deepEqual(shown, want);
 });
+
+test('a request without an answer names the packets that did not get through', async (t) => {
+  const page = await open(t, { hash: '#lesson=exam-silent' });
+  await press(page, 'detail.result');
+  assert.match(await at(page, 'lost').innerText(), /#1 .*#2/);
+});

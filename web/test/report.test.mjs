@@ -181,6 +181,27 @@ test('a long time without events is a break, with its length', async (t) => {
   assert.match(await breaks.textContent(), /^(5\.99|6\.)\d+ s without an event/);
 });
 
+test('packets that a page leaves out, and probes, are named', async (t) => {
+  await record(t, 'omitted', '--job', 'send');
+  const later = (time) => new Date(Date.parse(time) + 6000).toISOString().slice(0, 19) + time.slice(19);
+  const html = readFileSync(file('omitted-own.html'), 'utf8').replace(/(id="data">)(.*?)(<\/script>)/s, (_, begin, json, end) => {
+    const data = JSON.parse(json);
+    const { time } = data.events.find((e) => e.event === 'wr.completed');
+    for (const e of data.events) if (e.time >= time) e.time = later(e.time);
+    for (const p of data.packets) for (const seen of ['sent', 'received']) if (p[seen] >= time) p[seen] = later(p[seen]);
+    Object.assign(data.captures[0], { omitted: 7, omitted_after: time, omitted_until: later(time) });
+    data.packets[0].probe = true;
+    return begin + JSON.stringify(data).replaceAll('<', '\\u003c') + end;
+  });
+  writeFileSync(file('omitted.html'), html);
+  const page = await open(t, { file: file('omitted.html'), height: 3000 });
+  const [, n, all] = /(\d+) of (\d+) packets \(the first and the last\)/.exec(await page.locator('.sums').innerText());
+  assert.equal(Number(all), Number(n) + 7);
+  assert.match(await at(page, 'break').textContent(), /packets are not drawn, 7 in all/);
+  await page.locator('[data-hit^="p0"]').first().click({ force: true });
+  assert.match(await at(page, 'details').innerText(), /probe[^]*A tail-loss probe/);
+});
+
 test('states have their names, and a capture that is missing is named', async (t) => {
   const page = await sent(t, 'names', 600);
   await page.evaluate(() => { const box = document.querySelector('[data-test=drawing]'); box.scrollTop = 0.65 * box.scrollHeight; });
