@@ -14,11 +14,9 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/job/exchange"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/file"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/netecho"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/netstream"
+	"github.com/rawverbs/rawverbs/cmd/internal/job/netconn"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/send"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/writeimm"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/writeread"
+	"github.com/rawverbs/rawverbs/cmd/internal/job/write"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer/perftest"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer/pingpong"
 	"github.com/rawverbs/rawverbs/cmd/internal/peer/rcexample"
@@ -30,14 +28,12 @@ import (
 // jobs are the jobs between rdma_client and rdma_server, in the order to learn them in.
 var jobs = slices.Concat(
 	send.Jobs,
-	writeread.Jobs,
-	writeimm.Jobs,
+	write.Jobs,
 	exchange.Jobs,
 	atomic.Jobs,
 	bulk.Jobs,
 	file.Jobs,
-	netecho.Jobs,
-	netstream.Jobs,
+	netconn.Jobs,
 	bench.Jobs,
 )
 

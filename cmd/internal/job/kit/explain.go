@@ -5,6 +5,7 @@ package kit
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -50,4 +51,12 @@ func explain(ctx, life context.Context, err error, limit time.Duration) error {
 // blamePeer are the statuses that blame the other end.
 var blamePeer = []verbs.WCStatus{
 	verbs.WCRemAccessErr, verbs.WCRemOpErr, verbs.WCRemInvReqErr, verbs.WCRemAbortErr, verbs.WCRetryExcErr, verbs.WCRNRRetryExcErr,
+}
+
+// whyEnded adds the cause of ctx to the error of a net.Conn's read or write that the end of ctx has ended.
+func whyEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 }

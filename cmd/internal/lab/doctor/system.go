@@ -20,7 +20,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/bulk"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
-	"github.com/rawverbs/rawverbs/cmd/internal/job/writeread"
+	"github.com/rawverbs/rawverbs/cmd/internal/job/write"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 
@@ -230,7 +230,7 @@ func (system) Connect(ctx context.Context, to netip.AddrPort) error {
 // Job links two jobs only: run.Client would link them all, with the foreign programs.
 func (system) Job(ctx context.Context, device string, to netip.AddrPort, args ...string) (err error) {
 	name, _ := strings.CutPrefix(args[0], "--job=")
-	kind, err := slices.Concat(writeread.Jobs, bulk.Jobs).Find(name)
+	kind, err := slices.Concat(write.Jobs, bulk.Jobs).Find(name)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package netstream is the job "net-stream": the client writes much data to a net.Conn over the
-// queue pair, in writes of any size, and the server reads it. Package rnet makes the net.Conn.
+// The job net-stream: the client writes much data to a net.Conn, in writes of any size, and the
+// server reads it.
 //
 // Two things can be seen in the figures at the end. Small writes share messages: a million writes
 // of 64 bytes leave in some thousand WRITEs. And the server's reports of free space are few: one
@@ -13,7 +13,8 @@
 //	  …
 //	  CloseWrite: imm 0xc0000000        ────────▶   Read: io.EOF
 //	  compare                           ◀────────   the checksum, CloseWrite
-package netstream
+
+package netconn
 
 import (
 	"context"
@@ -30,18 +31,9 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/usage"
 	"github.com/rawverbs/rawverbs/internal/event"
-	"github.com/rawverbs/rawverbs/rc"
 )
 
-// Jobs is the job, for the list in package run.
-var Jobs = kit.List{{
-	Name:   "net-stream",
-	About:  "write much data to a net.Conn over the queue pair; compare checksums",
-	Client: newClientSide,
-	Server: func(*pflag.FlagSet) kit.Side { return kit.SideFunc(newServer) },
-}}
-
-func newClientSide(f *pflag.FlagSet) kit.Side {
+func newStreamClient(f *pflag.FlagSet) kit.Side {
 	size, chunk, ring := kit.Size(256<<20), kit.Size(64<<10), kit.Size(2<<20)
 	f.Var(&size, "size", "bytes of all data, such as 64K, 1M, 10G")
 	f.Var(&chunk, "chunk", "bytes of each Write, such as 64, 4096, 64K, 1M")
@@ -50,43 +42,34 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 		if size < 1 || chunk < 1 || chunk > 16<<20 {
 			return nil, usage.Errorf("writes of %v bytes cannot carry %v bytes; try: --size 256M --chunk 64K (at most 16M)", chunk, size)
 		}
-		e := &client{kit.NetConn{Ring: ring}, s.Logger, kit.Chunked{Total: int64(size), Chunk: int(chunk)}, s.Progress}
-		return e, kit.CheckRing(ring)
+		return newEnd(&s, ring, &stream{kit.Chunked{Total: int64(size), Chunk: int(chunk)}, s.Progress})
 	})
 }
 
-// client is the client's endpoint.
-type client struct {
-	kit.NetConn
-	log *slog.Logger
+// stream writes the data and compares the server's checksum with its own.
+type stream struct {
 	kit.Chunked
 	bar io.Writer // for the progress; nil for none
 }
 
-// Run writes the data and compares the server's checksum with its own.
-func (e *client) Run(ctx context.Context, _ *rc.Conn) error {
-	stop, err := e.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	event.NetBegun.Log(e.log, "write to the net.Conn", slog.Int64("bytes", e.Total), slog.Int("chunk", e.Chunk), slog.Int64("chunks", e.Chunks()))
-	move := kit.ProgressBar(e.bar, e.Total)
+func (all *stream) do(ctx context.Context, e *end) error {
+	event.NetBegun.Log(e.log, "write to the net.Conn", slog.Int64("bytes", all.Total), slog.Int("chunk", all.Chunk), slog.Int64("chunks", all.Chunks()))
+	move := kit.ProgressBar(all.bar, all.Total)
 	defer move(-1)
-	data := make([]byte, e.Chunk)
+	data := make([]byte, all.Chunk)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(data) // it never fails
 	sum := xxhash.New()
 	began := time.Now()
-	for i := range e.Chunks() {
+	for i := range all.Chunks() {
 		data[0] = byte(i) // no two writes in a row are equal
-		part := data[:e.Length(i)]
+		part := data[:all.Length(i)]
 		_, _ = sum.Write(part) // it never fails
 		n, err := e.Write(part)
 		if err != nil {
 			return errors.WithMessagef(err, "after %d bytes of write %d", n, i)
 		}
 		kit.Progress(ctx)
-		move(i * int64(e.Chunk))
+		move(i * int64(all.Chunk))
 	}
 	if err := e.CloseWrite(); err != nil {
 		return err
@@ -99,48 +82,32 @@ func (e *client) Run(ctx context.Context, _ *rc.Conn) error {
 	if got := binary.BigEndian.Uint64(theirs[:]); got != sum.Sum64() {
 		return errors.Errorf("the server's checksum is %016x and this end's %016x; try: the same release at both ends", got, sum.Sum64())
 	}
-	if err := e.End(); err != nil {
+	if err := e.finish(); err != nil {
 		return err
 	}
 	s := e.Stats()
-	event.NetDone.Log(e.log, "SUCCESS, the data of both ends are the same", slog.Uint64("written", s.BytesWritten), slog.Uint64("read", s.BytesRead),
-		slog.Uint64("messages", s.MessagesSent), slog.Uint64("reports", s.ReportsReceived), slog.Duration("took", took),
-		slog.Float64("mib_per_s", kit.Rounded(float64(e.Total)/(1<<20)/took.Seconds())), slog.Uint64("waits_for_space", s.WaitsForSpace))
+	e.done("SUCCESS, the data of both ends are the same", s.MessagesSent, s.ReportsReceived, slog.Duration("took", took),
+		slog.Float64("mib_per_s", kit.Rounded(float64(all.Total)/(1<<20)/took.Seconds())), slog.Uint64("waits_for_space", s.WaitsForSpace))
 	return nil
 }
 
-// server is the server's endpoint.
-type server struct {
-	kit.NetConn
-	log *slog.Logger
-}
+// sum reads everything and writes its checksum.
+type sum struct{}
 
-func newServer(s kit.Session) (kit.Endpoint, error) {
-	conn, err := kit.AskedNetConn(s)
-	return &server{conn, s.Logger}, err
-}
-
-// Run reads everything and writes its checksum.
-func (e *server) Run(ctx context.Context, _ *rc.Conn) error {
-	stop, err := e.Open(ctx)
-	if err != nil {
+func (sum) do(ctx context.Context, e *end) error {
+	hash := xxhash.New()
+	if _, err := io.Copy(digest{ctx, hash}, e.Conn); err != nil {
 		return err
 	}
-	defer stop()
-	sum := xxhash.New()
-	if _, err := io.Copy(digest{ctx, sum}, e.Conn); err != nil {
+	if _, err := e.Write(binary.BigEndian.AppendUint64(nil, hash.Sum64())); err != nil {
 		return err
 	}
-	if _, err := e.Write(binary.BigEndian.AppendUint64(nil, sum.Sum64())); err != nil {
-		return err
-	}
-	if err := e.End(); err != nil {
+	if err := e.finish(); err != nil {
 		return err
 	}
 	s := e.Stats()
 	kit.Moved(ctx, int64(s.BytesRead+s.BytesWritten))
-	event.NetDone.Log(e.log, "SUCCESS, everything was read", slog.Uint64("written", s.BytesWritten), slog.Uint64("read", s.BytesRead),
-		slog.Uint64("messages", s.MessagesReceived), slog.Uint64("reports", s.ReportsSent))
+	e.done("SUCCESS, everything was read", s.MessagesReceived, s.ReportsSent)
 	return nil
 }
 
