@@ -10,6 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // Jobs is the job, for the list in package run.
@@ -27,26 +28,78 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 		if err := flags.Check("the buffers"); err != nil {
 			return nil, err
 		}
-		return &client{kit.NewMailbox(s.Logger, int(flags.Size)), flags.Text}, nil
+		return &client{mailbox{Tracer: kit.Tracer{Logger: s.Logger}, size: int(flags.Size)}, flags.Text}, nil
 	})
+}
+
+// The IDs of the work requests.
+const (
+	idRecv = 1
+	idSend = 2
+)
+
+// mailbox is the memory of one end: a buffer to send from, and a buffer to receive in.
+type mailbox struct {
+	kit.Tracer
+	size       int // bytes of each buffer
+	send, recv *verbs.MR
+}
+
+// Configure asks the server for buffers of the same size.
+func (m *mailbox) Configure(cfg *rc.Config) { kit.Params(cfg.Params).AskSize(kit.Size(m.size)) }
+
+// Memory returns the bytes of both buffers.
+func (m *mailbox) Memory() int64 { return 2 * int64(m.size) }
+
+// Prepare registers both buffers and posts the receive, before the peer can send.
+func (m *mailbox) Prepare(c *rc.Conn) (err error) {
+	if m.send, err = c.AllocMR("to send", m.size, verbs.AccessLocalWrite); err != nil {
+		return err
+	}
+	if m.recv, err = c.AllocMR("to receive", m.size, verbs.AccessLocalWrite); err != nil {
+		return err
+	}
+	return m.PostRecv(c.QP(), verbs.RecvWR{ID: idRecv, SGL: []verbs.SGE{m.recv.SGE(0, m.size)}})
+}
+
+// post SENDs the first n bytes of m.send.
+func (m *mailbox) post(c *rc.Conn, n int) error {
+	return m.PostSend(c.QP(), verbs.SendWR{ID: idSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: kit.Gather(m.send, n)})
+}
+
+// awaitSent waits until the peer has acknowledged the SEND.
+func (m *mailbox) awaitSent(ctx context.Context, c *rc.Conn) error {
+	_, err := m.WaitSend(ctx, c, "the SEND's completion")
+	return err
+}
+
+// receive waits for the peer's message and returns it. It is memory of m.recv.
+func (m *mailbox) receive(ctx context.Context, c *rc.Conn) ([]byte, error) {
+	wc, err := m.WaitRecv(ctx, c, "the peer's message")
+	if err != nil {
+		return nil, err
+	}
+	data := m.recv.Bytes()[:wc.ByteLen]
+	m.LogMemory("received", data)
+	return data, nil
 }
 
 // client is the client's endpoint.
 type client struct {
-	kit.Mailbox
+	mailbox
 	text string
 }
 
 // Run SENDs the text and receives the reply.
 func (e *client) Run(ctx context.Context, c *rc.Conn) error {
-	if err := e.Post(c, copy(e.Send.Bytes(), e.text)); err != nil {
+	if err := e.post(c, copy(e.send.Bytes(), e.text)); err != nil {
 		return err
 	}
 	e.LogText(&event.MessageSent, "message sent", e.text, len(e.text))
-	if err := e.AwaitSent(ctx, c); err != nil {
+	if err := e.awaitSent(ctx, c); err != nil {
 		return err
 	}
-	reply, err := e.Receive(ctx, c)
+	reply, err := e.receive(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -55,28 +108,28 @@ func (e *client) Run(ctx context.Context, c *rc.Conn) error {
 }
 
 // server is the server's endpoint.
-type server struct{ kit.Mailbox }
+type server struct{ mailbox }
 
 func newServer(s kit.Session) (kit.Endpoint, error) {
 	size, err := s.AskedSize()
-	return &server{kit.NewMailbox(s.Logger, size)}, err
+	return &server{mailbox{Tracer: kit.Tracer{Logger: s.Logger}, size: size}}, err
 }
 
 // Run receives a text and SENDs the reply.
 func (e *server) Run(ctx context.Context, c *rc.Conn) error {
-	text, err := e.Receive(ctx, c)
+	text, err := e.receive(ctx, c)
 	if err != nil {
 		return err
 	}
 	e.LogText(&event.MessageReceived, "message from the client", kit.Beginning(text), len(text))
 	kit.Moved(ctx, int64(len(text)))
-	answer := reply(e.Send.Bytes(), text)
-	if err := e.Post(c, len(answer)); err != nil {
+	answer := reply(e.send.Bytes(), text)
+	if err := e.post(c, len(answer)); err != nil {
 		return err
 	}
 	e.LogText(&event.MessageSent, "reply sent", kit.Beginning(answer), len(answer))
 	kit.Moved(ctx, int64(len(answer)))
-	return e.AwaitSent(ctx, c)
+	return e.awaitSent(ctx, c)
 }
 
 // reply writes the reply to a text into room, as much as fits.

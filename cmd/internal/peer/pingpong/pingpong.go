@@ -182,7 +182,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	for i := range buf {
 		buf[i] = e.fill
 	}
-	recv := verbs.RecvWR{ID: kit.IDRecv, SGL: []verbs.SGE{e.mr.SGE(0, len(buf))}}
+	recv := verbs.RecvWR{ID: idRecv, SGL: []verbs.SGE{e.mr.SGE(0, len(buf))}}
 	e.recvs = make([]verbs.RecvWR, e.rxDepth)
 	for i := range e.recvs {
 		e.recvs[i] = recv
@@ -190,7 +190,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	if err := e.postReceives(c); err != nil {
 		return err
 	}
-	event.RecvPosted.Log(e.Logger, fmt.Sprintf("post %d RECVs", e.queued), slog.Uint64("wr_id", kit.IDRecv), slog.Int("bytes", len(buf)))
+	event.RecvPosted.Log(e.Logger, fmt.Sprintf("post %d RECVs", e.queued), slog.Uint64("wr_id", idRecv), slog.Int("bytes", len(buf)))
 	return nil
 }
 

@@ -19,11 +19,17 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// The IDs of the work requests, which are bits of queuePair.waitsOn.
+const (
+	idRecv = 1
+	idSend = 2
+)
+
 // queuePair is the state of one queue pair between two of its messages.
 type queuePair struct {
 	*verbs.QP
 	send    []verbs.SendWR // the one request, posted again and again
-	waitsOn uint64         // what must complete before the next message: the bits kit.IDRecv and kit.IDSend
+	waitsOn uint64         // what must complete before the next message: idRecv and idSend
 }
 
 func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
@@ -76,29 +82,29 @@ func (e *endpoint) queuePairs(c *rc.Conn) map[uint32]*queuePair {
 	qps := map[uint32]*queuePair{}
 	for i, qp := range c.QPs() {
 		wr := verbs.SendWR{
-			ID: kit.IDSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.mr.SGE(e.header(), e.size)},
+			ID: idSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.mr.SGE(e.header(), e.size)},
 			AH: c.AH(i), RemoteQPN: c.PeerEndpoints()[i].QPN, RemoteQKey: defaultQKey, // these three are for datagrams
 		}
 		if int(qp.Cap().MaxInlineData) >= e.size {
 			wr.Flags |= verbs.SendInline
 		}
-		qps[qp.QPN()] = &queuePair{QP: qp, send: []verbs.SendWR{wr}, waitsOn: kit.IDRecv}
+		qps[qp.QPN()] = &queuePair{QP: qp, send: []verbs.SendWR{wr}, waitsOn: idRecv}
 	}
 	return qps
 }
 
 // post sends a message.
 func (qp *queuePair) post() error {
-	qp.waitsOn = kit.IDRecv | kit.IDSend
+	qp.waitsOn = idRecv | idSend
 	return qp.PostSend(qp.send)
 }
 
 // take counts a completion and continues with its queue pair.
 func (e *endpoint) take(c *rc.Conn, qp *queuePair, wc *verbs.WC) error {
 	switch wc.ID {
-	case kit.IDSend:
+	case idSend:
 		e.sent++
-	case kit.IDRecv:
+	case idRecv:
 		if got := int(wc.ByteLen) - e.header(); got != e.size {
 			return e.otherSize(got)
 		}
