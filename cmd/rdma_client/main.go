@@ -40,14 +40,9 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
   rdma_client --report run.html 10.0.0.1
   rdma_client --peer pingpong -n 100 10.0.0.1 rxe0
   rdma_client --json -vv 10.0.0.1 rxe0`,
-		Annotations: map[string]string{cli.Files: cli.TLSFiles},
-		Args:        cli.Arguments(1, 4),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 1 {
-				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+		Annotations:       map[string]string{cli.Files: cli.TLSFiles},
+		Args:              cli.Arguments(1, 4),
+		ValidArgsFunction: cli.CompleteArgument(1, cli.CompleteDevice),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Server = cli.Host(args[0])
 			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, o.Peer.Port, 1); err != nil {

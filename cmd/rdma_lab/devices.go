@@ -16,10 +16,7 @@ device in software, such as soft0, is opened under its name or as soft:INTERFACE
 		Args: cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := lab.Devices()
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, r)
+			return a.print(cmd, r, err)
 		},
 	}
 }

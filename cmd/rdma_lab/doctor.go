@@ -69,9 +69,7 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 	}
 	cmd.Flags().StringVar(&device, "device", "", "check only this device, such as rxe0 or soft:eth0")
 	cmd.Flags().DurationVar(&limit, "timeout", limit, "limit of all checks together")
-	_ = cmd.RegisterFlagCompletionFunc("device", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
-	}) // the flag exists
+	cli.Complete(cmd, "device", cli.CompleteDevice)
 	return cmd
 }
 

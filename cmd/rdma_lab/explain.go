@@ -21,19 +21,11 @@ pair, mask bits and flags. Other words are looked up among the known symptoms.`,
   rdma_lab explain IBV_EVENT_CQ_ERR
   rdma_lab explain PSN
   rdma_lab explain capture shows nothing`,
-		Args: cli.Arguments(1, cli.AnyNumber),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return lab.CompleteExplain(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cli.Arguments(1, cli.AnyNumber),
+		ValidArgsFunction: cli.CompleteArgument(0, lab.CompleteExplain),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := lab.Explain(args)
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, r)
+			return a.print(cmd, r, err)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return lab.FlagError(err) })

@@ -18,13 +18,8 @@ the GID for any peer.`,
 		Example: `  rdma_lab gids
   rdma_lab gids soft0 127.0.0.1
   rdma_lab gids rxe0 10.0.0.2`,
-		Args: cli.Arguments(0, 2),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cli.Arguments(0, 2),
+		ValidArgsFunction: cli.CompleteArgument(0, cli.CompleteDevice),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var device, peer string
 			if len(args) > 0 {
@@ -37,7 +32,7 @@ the GID for any peer.`,
 			if r == nil {
 				return err
 			}
-			if failed := a.print(cmd, r); failed != nil {
+			if failed := a.print(cmd, r, nil); failed != nil {
 				return failed
 			}
 			return err // no GID reaches the peer

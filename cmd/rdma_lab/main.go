@@ -36,7 +36,7 @@ type app struct {
 
 // report is the result of a subcommand. With --json it is printed as one JSON value.
 type report interface {
-	Fprint(w io.Writer) error
+	Text() string
 }
 
 func main() {
@@ -77,10 +77,14 @@ Exit status: 0 if the command succeeded; 1 if it failed; 2 for a wrong command l
 	os.Exit(cli.Main(root, "lab", &a.out, &a.logger, &a.program))
 }
 
-// print prints the result of a subcommand.
-func (a *app) print(cmd *cobra.Command, r report) error {
+// print prints the result of a subcommand, unless err says that it has none.
+func (a *app) print(cmd *cobra.Command, r report, err error) error {
+	if err != nil {
+		return err
+	}
 	if !a.out.JSON {
-		return r.Fprint(cmd.OutOrStdout())
+		_, err := io.WriteString(cmd.OutOrStdout(), r.Text())
+		return err
 	}
 	e := json.NewEncoder(cmd.OutOrStdout())
 	e.SetIndent("", "  ")

@@ -32,16 +32,11 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
   rdma_lab mistake bad-rkey
   rdma_lab mistake --ask no-receive
   rdma_lab mistake --device rxe0 psn-off-by-one`,
-		Args: cli.Arguments(0, 1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return mistake.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cli.Arguments(0, 1),
+		ValidArgsFunction: cli.CompleteArgument(0, mistake.Names),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return a.print(cmd, mistake.Groups())
+				return a.print(cmd, mistake.Groups(), nil)
 			}
 			m, err := chooseMistake(args)
 			if err != nil {
@@ -66,7 +61,7 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 				return err
 			}
 			r.Asked = ask
-			if err := a.print(cmd, r); err != nil {
+			if err := a.print(cmd, r, nil); err != nil {
 				return err
 			}
 			return r.Err()
@@ -77,9 +72,7 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 	f.BoolVar(&ask, "ask", false, "print the question, and the answer after Enter")
 	f.StringVar(&o.Device, "device", "soft0", "the device of both ends")
 	f.IntVar(&index, "gid-index", 0, "GID index of both ends (default: that of a suitable GID)")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("device", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
-	}))
+	cli.Complete(cmd, "device", cli.CompleteDevice)
 	return cmd
 }
 
@@ -104,10 +97,7 @@ func chooseMistake(args []string) (mistake.Mistake, error) {
 // question prints a mistake's question and waits for Enter, 4096 bytes without it, the end of the
 // input or a signal.
 func question(cmd *cobra.Command, m mistake.Mistake) error {
-	if err := m.FprintQuestion(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(cmd.OutOrStdout(), "\nPress Enter to see the answer. "); err != nil {
+	if _, err := fmt.Fprint(cmd.OutOrStdout(), m.Ask()+"\nPress Enter to see the answer. "); err != nil {
 		return err
 	}
 	entered := make(chan struct{})

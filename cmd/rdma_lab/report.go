@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,7 +48,7 @@ made; client=FILE or server=FILE sets the end.`,
 			if err != nil {
 				return errors.WithMessage(err, "write the report")
 			}
-			return a.print(cmd, writtenReport{File: file, Events: events, Packets: page.Packets(), Replaced: missing == nil})
+			return a.print(cmd, writtenReport{File: file, Events: events, Packets: page.Packets(), Replaced: missing == nil}, nil)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write (default: the record's name with .html)")
@@ -98,12 +97,11 @@ type writtenReport struct {
 	Replaced bool   `json:"replaced"` // an earlier file
 }
 
-// Fprint prints what the page has.
-func (r writtenReport) Fprint(w io.Writer) error {
+// Text says what the page has.
+func (r writtenReport) Text() string {
 	replaced := ""
 	if r.Replaced {
 		replaced = " (an earlier file is replaced)"
 	}
-	_, err := fmt.Fprintf(w, "%s draws %d events and %d packets; open it in a browser%s\n", trace.Printable(r.File), r.Events, r.Packets, replaced)
-	return err
+	return fmt.Sprintf("%s draws %d events and %d packets; open it in a browser%s\n", trace.Printable(r.File), r.Events, r.Packets, replaced)
 }

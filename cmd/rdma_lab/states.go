@@ -34,13 +34,10 @@ it or forbids it, what the attribute means, and a usual value.`,
 			default:
 				r, err = lab.Move(typ, args[0], args[1])
 			}
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, r)
+			return a.print(cmd, r, err)
 		},
 	}
 	cmd.Flags().StringVar(&typ, "type", "RC", "type of the queue pair: RC, UC or UD")
-	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions([]string{"RC", "UC", "UD"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	cli.Complete(cmd, "type", func() []string { return []string{"RC", "UC", "UD"} })
 	return cmd
 }

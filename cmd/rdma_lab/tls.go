@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,21 +24,19 @@ type certificates struct {
 	cut     bool      // the CA expires then, before the time asked for
 }
 
-func (c certificates) Fprint(w io.Writer) error {
+func (c certificates) Text() string {
 	until := c.Until.Format(time.DateOnly)
 	if c.Renewed != nil {
 		if c.cut {
 			until += ", when their CA expires"
 		}
-		_, err := fmt.Fprintf(w, "renewed the certificates of %s, valid until %s; copy each to its end\n", strings.Join(c.Renewed, ", "), until)
-		return err
+		return fmt.Sprintf("renewed the certificates of %s, valid until %s; copy each to its end\n", strings.Join(c.Renewed, ", "), until)
 	}
-	_, err := fmt.Fprintf(w, `made certificates for %q, valid until %s
+	return fmt.Sprintf(`made certificates for %q, valid until %s
   %s   for rdma_server --tls; only the server needs it
   %s   for rdma_client --tls; copy it to the clients
   %s   renews them (rdma_lab tls renew): keep it away from both
 `, c.Hosts, until, c.Server, strings.Join(c.Clients, ", "), c.CAKey)
-	return err
 }
 
 func tlsCommand(a *app) *cobra.Command {
@@ -76,7 +73,7 @@ the same CA. A site that has a CA uses certificates of that CA.`,
 			for _, name := range clients {
 				made.Clients = append(made.Clients, filepath.Join(dir, name))
 			}
-			return a.print(cmd, made)
+			return a.print(cmd, made, nil)
 		},
 	}
 	renew := &cobra.Command{
@@ -100,7 +97,7 @@ and new certificates work with each other until the old ones expire.`,
 			for i, name := range ends {
 				ends[i] = filepath.Join(args[0], name)
 			}
-			return a.print(cmd, certificates{Renewed: ends, Until: last, cut: last.Before(until)})
+			return a.print(cmd, certificates{Renewed: ends, Until: last, cut: last.Before(until)}, nil)
 		},
 	}
 	f := cmd.PersistentFlags()

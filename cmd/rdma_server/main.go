@@ -59,13 +59,8 @@ during a job.`,
 /etc/default/rdma_server: the options of rdma_server.service
 /var/lib/rdma_server: the folder of rdma_server.service, where the files of the job file arrive
 .rdma_server-KEY.part: a file of which a part has arrived, so that the client can resume`},
-		Args: cli.Arguments(0, 3),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cli.Arguments(0, 3),
+		ValidArgsFunction: cli.CompleteArgument(0, cli.CompleteDevice),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.Positions(args, &o.Options, &o.TCPPort, o.Peer.Port, 0); err != nil {
 				return err

@@ -5,12 +5,12 @@ package lab
 import (
 	stderrors "errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
+	"github.com/rawverbs/rawverbs/cmd/internal/view/columns"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -97,9 +97,9 @@ func (d *Device) look() (err error) {
 // plain returns a C name without its prefix.
 func plain(name fmt.Stringer, prefix string) string { return strings.TrimPrefix(name.String(), prefix) }
 
-// Fprint prints one row for each port.
-func (l *DeviceList) Fprint(w io.Writer) error {
-	var p page
+// Text has one row for each port.
+func (l *DeviceList) Text() string {
+	var p columns.Page
 	rows := [][]string{{"DEVICE", "PROVIDER", "PORT", "STATE", "LINK", "MTU", "GIDS"}}
 	for _, d := range l.Devices {
 		if d.Problem != "" {
@@ -113,19 +113,18 @@ func (l *DeviceList) Fprint(w io.Writer) error {
 		}
 	}
 	if len(rows) > 1 {
-		p.table(rows)
+		p.Table(rows)
 	}
 	for _, d := range l.Devices {
 		if d.Problem != "" {
-			p.para(d.Name+": ", d.Problem)
+			p.Para(d.Name+": ", d.Problem)
 		}
 	}
 	for _, problem := range l.Problems {
-		p.para("", problem)
+		p.Para("", problem)
 	}
 	if len(l.Devices) == 1 && l.Devices[0].inProcess {
-		p.para("", "There is no RDMA device. "+l.Devices[0].Name+" is a device in software; docs/setup.md says how to get others.")
+		p.Para("", "There is no RDMA device. "+l.Devices[0].Name+" is a device in software; docs/setup.md says how to get others.")
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }

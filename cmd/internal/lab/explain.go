@@ -4,12 +4,12 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/usage"
+	"github.com/rawverbs/rawverbs/cmd/internal/view/columns"
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 )
 
@@ -128,23 +128,23 @@ func termNames() (names []string) {
 	return names
 }
 
-// Fprint prints the entries. Of a number that means several things it says so first.
-func (x *Explanation) Fprint(w io.Writer) error {
-	var p page
+// Text has the entries. Of a number that means several things it says so first.
+func (x *Explanation) Text() string {
+	var p columns.Page
 	if text := x.several(); text != "" {
-		p.para("", text)
-		p.line("")
+		p.Para("", text)
+		p.Line("")
 	}
 	for i, t := range x.Terms {
 		if i > 0 {
-			p.line("")
+			p.Line("")
 		}
-		p.para(t.Kind+": ", t.Name)
-		p.para("  means:   ", t.Text)
-		p.para("  read:    ", t.Lesson)
+		p.Para(t.Kind+": ", t.Name)
+		p.Para("  means:   ", t.Text)
+		p.Para("  read:    ", t.Lesson)
 	}
 	if len(x.Terms) > 0 && len(x.Entries) > 0 {
-		p.line("")
+		p.Line("")
 	}
 	for i, e := range x.Entries {
 		if i > 0 && len(x.Entries) > whole {
@@ -152,15 +152,14 @@ func (x *Explanation) Fprint(w io.Writer) error {
 			break
 		}
 		if i > 0 {
-			p.line("")
+			p.Line("")
 		}
 		e.print(&p)
 		if e.Kind == diagnosis.Errno && x.isNumber() && len(diagnosis.Find(e.Name)) > 1 {
-			p.line("  more:    rdma_lab explain " + e.Name + " shows the calls and symptoms with it")
+			p.Line("  more:    rdma_lab explain " + e.Name + " shows the calls and symptoms with it")
 		}
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 // several says that a number means several things, and which is which. It returns "" for
@@ -187,14 +186,14 @@ const whole = 6
 
 // rest prints all entries but the first in short: the causes by call or symptom. It leaves out
 // the remedies for an errno alone, which has too many.
-func (x *Explanation) rest(p *page) {
-	p.line("")
+func (x *Explanation) rest(p *columns.Page) {
+	p.Line("")
 	first := x.Entries[0]
 	alone := first.Kind == diagnosis.Errno && len(first.Calls) == 0
 	if alone {
-		p.para("", "By call and by symptom (for remedies: rdma_lab explain CALL "+first.Name+"):")
+		p.Para("", "By call and by symptom (for remedies: rdma_lab explain CALL "+first.Name+"):")
 	} else {
-		p.line("More causes:")
+		p.Line("More causes:")
 	}
 	before := ""
 	for _, e := range x.Entries[1:] {
@@ -206,14 +205,14 @@ func (x *Explanation) rest(p *page) {
 			}
 		}
 		if title != before {
-			p.para("  ", title+":")
+			p.Para("  ", title+":")
 			before = title
 		}
 		text := e.Cause
 		if !alone {
 			text += "; try: " + e.Remedy
 		}
-		p.para("    - ", text)
+		p.Para("    - ", text)
 	}
 }
 
@@ -222,19 +221,19 @@ func (x *Explanation) isNumber() bool {
 	return err == nil
 }
 
-func (e *Entry) print(p *page) {
+func (e *Entry) print(p *columns.Page) {
 	switch {
 	case e.Kind == diagnosis.Symptom:
-		p.para("symptom: ", e.Symptom)
+		p.Para("symptom: ", e.Symptom)
 	case len(e.Calls) > 0:
-		p.para("", fmt.Sprintf("%s (%d) from %s", e.Name, *e.Number, strings.Join(e.Calls, ", ")))
+		p.Para("", fmt.Sprintf("%s (%d) from %s", e.Name, *e.Number, strings.Join(e.Calls, ", ")))
 	default:
-		p.para("", fmt.Sprintf("%s %d, %s: %s", e.Kind, *e.Number, e.Name, e.Text))
+		p.Para("", fmt.Sprintf("%s %d, %s: %s", e.Kind, *e.Number, e.Name, e.Text))
 	}
 	if e.Symptom != "" && e.Kind != diagnosis.Symptom {
-		p.para("  seen as: ", e.Symptom)
+		p.Para("  seen as: ", e.Symptom)
 	}
-	p.para("  cause:   ", e.Cause)
-	p.para("  try:     ", e.Remedy)
-	p.para("  read:    ", e.Lesson)
+	p.Para("  cause:   ", e.Cause)
+	p.Para("  try:     ", e.Remedy)
+	p.Para("  read:    ", e.Lesson)
 }

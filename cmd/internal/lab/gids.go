@@ -4,7 +4,6 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/usage"
+	"github.com/rawverbs/rawverbs/cmd/internal/view/columns"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -187,15 +187,15 @@ func unfit(e verbs.GIDEntry, peer netip.Addr) string {
 	return ""
 }
 
-// Fprint prints one row for each GID, the chosen one marked, and why it is chosen.
-func (l *GIDList) Fprint(w io.Writer) error {
-	var p page
+// Text has one row for each GID, the chosen one marked, and why it is chosen.
+func (l *GIDList) Text() string {
+	var p columns.Page
 	peer := "a peer"
 	if l.Peer != "" {
 		peer = l.Peer
 	}
 	if len(l.GIDs) == 0 {
-		p.para("", l.Device+" has no GID; its network interface needs an address (ip addr add) and must be up (ip link set up).")
+		p.Para("", l.Device+" has no GID; its network interface needs an address (ip addr add) and must be up (ip link set up).")
 	} else {
 		rows := [][]string{{"", "PORT", "INDEX", "TYPE", "SCOPE", "NETDEV", "ADDRESS"}}
 		for _, g := range l.GIDs {
@@ -205,17 +205,16 @@ func (l *GIDList) Fprint(w io.Writer) error {
 			}
 			rows = append(rows, []string{mark, fmt.Sprint(g.Port), fmt.Sprint(g.Index), g.Type, g.Scope, g.Netdev, g.Address})
 		}
-		p.table(rows)
+		p.Table(rows)
 	}
 	l.reasons(&p, peer)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 // reasons says why the chosen GIDs are chosen, and why others never are.
-func (l *GIDList) reasons(p *page, peer string) {
+func (l *GIDList) reasons(p *columns.Page, peer string) {
 	if len(l.GIDs) > 0 {
-		p.line("")
+		p.Line("")
 	}
 	chosen := false
 	for _, g := range l.GIDs {
@@ -226,12 +225,12 @@ func (l *GIDList) reasons(p *page, peer string) {
 		switch {
 		case g.Chosen:
 			chosen = true
-			p.para(fmt.Sprintf("> index %d%s for %s: ", g.Index, on, peer), g.Why)
+			p.Para(fmt.Sprintf("> index %d%s for %s: ", g.Index, on, peer), g.Why)
 		case g.Why != "":
-			p.para(fmt.Sprintf("  not %d%s: ", g.Index, on), g.Why)
+			p.Para(fmt.Sprintf("  not %d%s: ", g.Index, on), g.Why)
 		}
 	}
 	if len(l.GIDs) > 0 && !chosen {
-		p.para("", "None of these reaches "+peer+".")
+		p.Para("", "None of these reaches "+peer+".")
 	}
 }

@@ -4,9 +4,9 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
+	"github.com/rawverbs/rawverbs/cmd/internal/view/columns"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -156,40 +156,39 @@ func usual(bit qpstate.Mask, move qpstate.Transition) string {
 	return ""
 }
 
-// Fprint prints the attributes by rule.
-func (r *MoveReport) Fprint(w io.Writer) error {
-	var p page
-	p.para("", fmt.Sprintf("%s %s→%s. %s", r.Type, r.From, r.To, r.About))
+// Text has the attributes by rule.
+func (r *MoveReport) Text() string {
+	var p columns.Page
+	p.Para("", fmt.Sprintf("%s %s→%s. %s", r.Type, r.From, r.To, r.About))
 	for _, rule := range []string{required, optional, forbidden} {
 		head := strings.ToUpper(rule)
 		if rule == required {
 			head += " (mask " + r.Mask + ")"
 		}
-		p.line("")
-		p.line(head)
+		p.Line("")
+		p.Line(head)
 		count := 0
 		for _, a := range r.Attributes {
 			if a.Rule != rule {
 				continue
 			}
 			count++
-			p.para(fmt.Sprintf("  %-19s %-9s ", a.Name, a.Bit), a.About)
+			p.Para(fmt.Sprintf("  %-19s %-9s ", a.Name, a.Bit), a.About)
 			indent := strings.Repeat(" ", 32)
 			if a.Usual != "" {
-				p.para(indent+"usual: ", a.Usual)
+				p.Para(indent+"usual: ", a.Usual)
 			}
 			switch {
 			case rule != forbidden:
 			case len(a.Moves) > 0:
-				p.para(indent+"taken by: ", strings.Join(a.Moves, ", "))
+				p.Para(indent+"taken by: ", strings.Join(a.Moves, ", "))
 			default:
-				p.line(indent + "taken by: no move of " + r.Type)
+				p.Line(indent + "taken by: no move of " + r.Type)
 			}
 		}
 		if count == 0 {
-			p.line("  none")
+			p.Line("  none")
 		}
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }

@@ -4,13 +4,13 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/usage"
+	"github.com/rawverbs/rawverbs/cmd/internal/view/columns"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -51,26 +51,25 @@ func bitNames(m qpstate.Mask) []string {
 	return names
 }
 
-// Fprint prints one row for each move. The moves to RESET and to ERR share a row each.
-func (t *MoveTable) Fprint(w io.Writer) error {
-	var p page
-	p.para("", "The legal moves of "+t.Type+" queue pairs. Each mask also has STATE. \"rdma_lab states FROM TO\" explains one move.")
-	p.line("")
-	p.row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
+// Text has one row for each move. The moves to RESET and to ERR share a row each.
+func (t *MoveTable) Text() string {
+	var p columns.Page
+	p.Para("", "The legal moves of "+t.Type+" queue pairs. Each mask also has STATE. \"rdma_lab states FROM TO\" explains one move.")
+	p.Line("")
+	p.Row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
 	for _, move := range t.Moves {
 		if move.To != "RESET" && move.To != "ERR" {
-			p.row(moveWidths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
+			p.Row(moveWidths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
 		}
 	}
-	p.row(moveWidths, "any→RESET", "-", "-")
-	p.row(moveWidths, "any→ERR", "-", "-")
-	p.line("")
-	p.para("", "\"any\" is each of the seven states, but a queue pair in RESET cannot go to ERR.")
+	p.Row(moveWidths, "any→RESET", "-", "-")
+	p.Row(moveWidths, "any→ERR", "-", "-")
+	p.Line("")
+	p.Para("", "\"any\" is each of the seven states, but a queue pair in RESET cannot go to ERR.")
 	if t.Type == qpstate.RC.Name() {
-		p.para("", "SQE→RTS: "+onlyUnreliable+".")
+		p.Para("", "SQE→RTS: "+onlyUnreliable+".")
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 func list(names []string) string {
@@ -141,23 +140,22 @@ func State(typ, name string) (*StateReport, error) {
 // onlyUnreliable is what the table does not say of RC and SQE.
 const onlyUnreliable = "the table permits it; a device moves only UC and UD queue pairs to SQE"
 
-// Fprint prints the state, and a row for each move.
-func (r *StateReport) Fprint(w io.Writer) error {
-	var p page
-	p.para("", "A queue pair of type "+r.Type+" in "+r.State+". \"rdma_lab states "+r.State+" TO\" explains a move.")
-	p.line("")
-	p.para("receives  ", r.Receives)
-	p.para("sends     ", r.Sends)
+// Text has the state, and a row for each move.
+func (r *StateReport) Text() string {
+	var p columns.Page
+	p.Para("", "A queue pair of type "+r.Type+" in "+r.State+". \"rdma_lab states "+r.State+" TO\" explains a move.")
+	p.Line("")
+	p.Para("receives  ", r.Receives)
+	p.Para("sends     ", r.Sends)
 	if r.Note != "" {
-		p.para("note      ", r.Note)
+		p.Para("note      ", r.Note)
 	}
-	p.line("")
-	p.row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
+	p.Line("")
+	p.Row(moveWidths, "MOVE", "REQUIRED", "OPTIONAL")
 	for _, move := range r.Moves {
-		p.row(moveWidths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
+		p.Row(moveWidths, move.From+"→"+move.To, list(move.Required), list(move.Optional))
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 // moveWidths are those of the first columns of a table of moves.

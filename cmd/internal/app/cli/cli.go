@@ -154,6 +154,25 @@ func CompleteDevice() []string {
 	return names
 }
 
+// Complete offers names for the value of a flag.
+func Complete(cmd *cobra.Command, flag string, names func() []string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return names(), cobra.ShellCompDirectiveNoFileComp
+	}); err != nil {
+		panic(err) // the flag does not exist
+	}
+}
+
+// CompleteArgument offers names for one of the positional arguments, of which at are before it.
+func CompleteArgument(at int, names func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) != at {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // errInterrupted is the error of a run that a signal stopped.
 type errInterrupted struct{ os.Signal }
 

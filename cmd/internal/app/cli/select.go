@@ -48,17 +48,10 @@ func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag
 		}
 		return printUsage(c, s)
 	})
-	complete(cmd, "peer", run.PeerNames())
-	complete(cmd, "job", s.Peer.Jobs.Names())
+	Complete(cmd, "peer", run.PeerNames)
+	Complete(cmd, "job", s.Peer.Jobs.Names)
 	cmd.AddCommand(jobsCommand())
 	return s
-}
-
-// complete sets the values that a shell offers for a flag.
-func complete(cmd *cobra.Command, flag string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag does not exist
-	}
 }
 
 // printUsage prints the end of --help: the flags in groups, the flags of the job first.

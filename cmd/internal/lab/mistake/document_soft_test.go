@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/cmd/internal/view/columns"
 )
 
 var update = flag.Bool("update", false, "write docs/mistakes.md anew where it has changed")
@@ -73,7 +75,7 @@ func shown(t *testing.T, document string, m Mistake, print func(p *printer, r *R
 
 // sections has a section per mistake: the question, the run without its calls, the answer.
 func sections(t *testing.T, document string) string {
-	p := printer{width: 110}
+	p := printer{columns.Page{Width: 110}}
 	for _, g := range Groups() {
 		p.line("\n## %s", g.Title)
 		for _, m := range g.Mistakes {
@@ -96,7 +98,7 @@ func answer(p *printer, r *Report) {
 	if len(r.Packets) > 0 && r.Mistake.Name != explained {
 		p.line("The packets")
 		p.rows(r.Packets)
-		p.gap()
+		p.Line("")
 	}
 	p.seen(r, "; ")
 }

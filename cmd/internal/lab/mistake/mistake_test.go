@@ -32,16 +32,13 @@ func run(t *testing.T, m Mistake) *Report {
 // printed is the report as text, of which no line is longer than 80 columns.
 func printed(t *testing.T, r *Report) string {
 	t.Helper()
-	var b strings.Builder
-	if err := r.Fprint(&b); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(b.String()) {
+	text := r.Text()
+	for line := range strings.Lines(text) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 			t.Errorf("a line of %d columns: %s", n, line)
 		}
 	}
-	return b.String()
+	return text
 }
 
 // TestMistakes makes each mistake and asks whether the device kept the promise.

@@ -3,10 +3,8 @@
 package mistake
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -126,8 +124,8 @@ type brokenError string
 
 func (e brokenError) Error() string { return string(e) }
 
-// Fprint prints the run and the answer.
-func (r *Report) Fprint(w io.Writer) error {
+// Text has the run and the answer.
+func (r *Report) Text() string {
 	var p printer
 	p.line("%s on %s: %s", r.Mistake.Name, r.Device, r.Mistake.Title)
 	if !r.Asked {
@@ -136,7 +134,7 @@ func (r *Report) Fprint(w io.Writer) error {
 	if r.Unsupported != "" {
 		p.section("Result", r.Unsupported+".")
 	} else {
-		p.gap()
+		p.Line("")
 		p.run(r)
 	}
 	p.section("Why", r.Mistake.Why)
@@ -144,18 +142,16 @@ func (r *Report) Fprint(w io.Writer) error {
 	if g := r.General; g != nil {
 		p.section("In general", fmt.Sprintf("%s: %s. Try: %s.", g.Title(), diagnosis.Plain(g.Cause), diagnosis.Plain(g.Remedy)))
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
-// FprintQuestion prints the setting and the question.
-func (m Mistake) FprintQuestion(w io.Writer) error {
+// Ask has the setting and the question.
+func (m Mistake) Ask() string {
 	var p printer
 	p.line("%s: %s", m.Name, m.Title)
 	p.section("Setting", m.Setting)
 	p.section("Question", m.Question)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 // run prints the calls, the packets and what was seen.
@@ -166,9 +162,9 @@ func (p *printer) run(r *Report) {
 		if s.Result != "" {
 			text += " → " + s.Result
 		}
-		p.text(fmt.Sprintf("  %-8s", s.End), text)
+		p.Para(fmt.Sprintf("  %-8s", s.End), text)
 	}
-	p.gap()
+	p.Line("")
 	p.outcome(r)
 }
 
@@ -176,24 +172,24 @@ func (p *printer) run(r *Report) {
 func (p *printer) outcome(r *Report) {
 	if r.Packets != nil {
 		p.packets(r.Packets)
-		p.gap()
+		p.Line("")
 	}
 	p.seen(r, "; the queue pair is in ")
 	switch {
 	case r.Broken != "":
-		p.text("  ", "This breaks the promise: "+r.Broken+".")
+		p.Para("  ", "This breaks the promise: "+r.Broken+".")
 	case r.Differs != "":
-		p.text("  ", "As promised for such a device: "+r.Differs)
+		p.Para("  ", "As promised for such a device: "+r.Differs)
 	default:
-		p.text("  ", "As promised.")
+		p.Para("  ", "As promised.")
 	}
 }
 
 // seen prints what each end saw and, after in, its state.
 func (p *printer) seen(r *Report, in string) {
 	p.line("Seen")
-	p.text(fmt.Sprintf("  %-8s", "client"), r.Client.reports()+in+r.Client.State)
-	p.text(fmt.Sprintf("  %-8s", "server"), r.Server.reports()+in+r.Server.State)
+	p.Para(fmt.Sprintf("  %-8s", "client"), r.Client.reports()+in+r.Client.State)
+	p.Para(fmt.Sprintf("  %-8s", "server"), r.Server.reports()+in+r.Server.State)
 }
 
 // reports has the completions, errnos and asynchronous events.
@@ -208,7 +204,7 @@ func (s *seen) reports() string {
 func (p *printer) packets(packets []packet) {
 	p.line("The packets, at the client's device: direction, PSN, content")
 	if len(packets) == 0 {
-		p.text("  ", "none")
+		p.Para("  ", "none")
 	}
 	p.rows(packets)
 }
@@ -234,7 +230,7 @@ func (p *printer) rows(packets []packet) {
 		if x.Again {
 			text += " (again)"
 		}
-		p.text(head, text)
+		p.Para(head, text)
 	}
 }
 
@@ -271,20 +267,19 @@ func key(e *diagnosis.Entry) string {
 // List is the list of the mistakes.
 type List []group
 
-// Fprint prints a line per mistake.
-func (l List) Fprint(w io.Writer) error {
+// Text has a line per mistake.
+func (l List) Text() string {
 	var p printer
 	for i, g := range l {
 		if i > 0 {
-			p.gap()
+			p.Line("")
 		}
 		p.line("%s", g.Title)
 		for _, m := range g.Mistakes {
-			p.text(fmt.Sprintf("  %-20s ", m.Name), m.Title)
+			p.Para(fmt.Sprintf("  %-20s ", m.Name), m.Title)
 		}
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 // MarshalJSON has the name, the title and the question of each mistake.
@@ -304,23 +299,14 @@ func (l List) MarshalJSON() ([]byte, error) {
 	return json.Marshal(entries)
 }
 
-// printer collects lines of at most width columns.
-type printer struct {
-	strings.Builder
-	width int // 0 is 80
-}
+// printer prints a run.
+type printer struct{ columns.Page }
 
-func (p *printer) line(format string, args ...any) { p.text("", fmt.Sprintf(format, args...)) }
-
-func (p *printer) gap() { p.WriteByte('\n') }
+// line prints a line, wrapped.
+func (p *printer) line(format string, args ...any) { p.Para("", fmt.Sprintf(format, args...)) }
 
 func (p *printer) section(name, text string) {
-	p.gap()
+	p.Line("")
 	p.line("%s", name)
-	p.text("  ", text)
-}
-
-// text prints a text behind head, wrapped.
-func (p *printer) text(head, text string) {
-	p.WriteString(columns.Paragraph(head, text, cmp.Or(p.width, 80)))
+	p.Para("  ", text)
 }

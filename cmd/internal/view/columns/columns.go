@@ -2,6 +2,7 @@
 package columns
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 )
@@ -98,4 +99,65 @@ func WrapFields(fields []string, width int) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// Page collects lines of text.
+type Page struct {
+	strings.Builder
+	Width int // of a line, in columns; 0 is 80
+}
+
+func (p *Page) width() int { return cmp.Or(p.Width, 80) }
+
+// Line adds one line.
+func (p *Page) Line(text string) { p.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+// Para adds a text behind head, wrapped. Its further lines are indented as far as head
+// reaches.
+func (p *Page) Para(head, text string) { p.WriteString(Paragraph(head, text, p.width())) }
+
+// Row adds one row of a table. Each cell is wrapped in its column; the last column has the
+// rest of the width.
+func (p *Page) Row(widths []int, cells ...string) {
+	var wrapped [][]string
+	height, left := 0, p.width()
+	for i, cell := range cells {
+		width := left
+		if i < len(widths) {
+			width = widths[i]
+		}
+		left -= width + 2
+		wrapped = append(wrapped, Wrap(cell, width))
+		height = max(height, len(wrapped[i]))
+	}
+	for y := range height {
+		var b strings.Builder
+		for i, lines := range wrapped {
+			text := ""
+			if y < len(lines) {
+				text = lines[y]
+			}
+			b.WriteString(text)
+			if i < len(widths) {
+				b.WriteString(strings.Repeat(" ", max(widths[i]-Of(text), 0)+2))
+			}
+		}
+		p.Line(b.String())
+	}
+}
+
+// Table adds rows, each column as wide as its widest cell.
+func (p *Page) Table(rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Of(cell))
+		}
+	}
+	for _, row := range rows {
+		p.Row(widths[:len(widths)-1], row...)
+	}
 }
