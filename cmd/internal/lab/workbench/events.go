@@ -251,8 +251,8 @@ func (s *Session) collectEvents() {
 
 // cqOf returns the CQ of a completion event. It is open: only a CQ with queue pairs gets completions.
 func (h *host) cqOf(e verbs.AsyncEvent) *object {
-	for _, o := range h.objects {
-		if o.kind == "CQ" && o.cq.Is(e) {
+	for o := range h.open("CQ") {
+		if o.cq.Is(e) {
 			return o
 		}
 	}
@@ -268,9 +268,14 @@ func (h *host) asyncText(e verbs.AsyncEvent) string {
 			return text + " on QP " + o.name
 		}
 	default:
-		for _, o := range h.objects {
-			if !o.closed && (o.kind == "CQ" && o.cq.Is(e) || o.kind == "SRQ" && o.srq.Is(e)) {
-				return text + " on " + o.kind + " " + o.name
+		for o := range h.open("CQ") {
+			if o.cq.Is(e) {
+				return text + " on CQ " + o.name
+			}
+		}
+		for o := range h.open("SRQ") {
+			if o.srq.Is(e) {
+				return text + " on SRQ " + o.name
 			}
 		}
 	}

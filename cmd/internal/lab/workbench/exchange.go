@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/simulated"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -92,7 +93,7 @@ func (h *host) memory(name string, lkey bool) (region, error) {
 	case o.kind == "MR":
 		return region{name, o.mr.Addr(), o.mr.RKey(), o.mr.Len(), false}, nil
 	case o.kind == "MW":
-		v := inspectMW(o.mw)
+		v := simulated.InspectMW(o.mw)
 		return region{name, v.Addr, o.mw.RKey(), v.Length, false}, nil
 	}
 	return region{}, errors.Errorf("%q is %s: the peer needs a region or a window", name, o.aKind())

@@ -4,8 +4,8 @@
 package workbench
 
 import (
-	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -108,25 +108,16 @@ const (
 	server = 1
 )
 
-// count returns how many open objects of a kind a host has.
-func (g *glance) count(host int, kind string) (n int) {
-	for _, o := range g.s.hosts[host].objects {
-		if o.kind == kind && !o.closed {
-			n++
-		}
-	}
-	return n
+// open returns the open objects of a kind that a host has.
+func (g *glance) open(host int, kind string) []*object {
+	return slices.Collect(g.s.hosts[host].open(kind))
 }
 
+// count returns how many they are.
+func (g *glance) count(host int, kind string) int { return len(g.open(host, kind)) }
+
 // qps returns the open queue pairs of a host.
-func (g *glance) qps(host int) (list []*object) {
-	for _, o := range g.s.hosts[host].objects {
-		if o.kind == "QP" && !o.closed {
-			list = append(list, o)
-		}
-	}
-	return list
-}
+func (g *glance) qps(host int) []*object { return g.open(host, "QP") }
 
 // state reports whether a host has a queue pair of a type in a state; type 0 is any.
 func (g *glance) state(host int, t verbs.QPType, s qpstate.State) bool {
@@ -168,9 +159,7 @@ func (g *glance) polled(host int, status string, is func(*Completion) bool) bool
 
 // holds reports whether an open region of a host has some bytes.
 func (g *glance) holds(host int, text string) bool {
-	return slices.ContainsFunc(g.s.hosts[host].objects, func(o *object) bool {
-		return o.kind == "MR" && !o.closed && bytes.Contains(o.mr.Bytes(), []byte(text))
-	})
+	return g.copies(host, text) > 0
 }
 
 // opcode is a test of a completion.
@@ -184,7 +173,7 @@ func (g *glance) logged(text string) bool {
 		if e.Action != len(g.s.actions)-1 {
 			return false
 		}
-		if len(e.Message) >= len(text) && e.Message[:len(text)] == text {
+		if strings.HasPrefix(e.Message, text) {
 			return true
 		}
 	}

@@ -169,10 +169,8 @@ func (g *glance) srqUsers() (n int) {
 
 // srqHolds returns how many receives the server's SRQs hold.
 func (g *glance) srqHolds() (n int) {
-	for _, o := range g.s.hosts[server].objects {
-		if o.kind == "SRQ" && !o.closed {
-			n += len(g.s.world.InspectSRQ(g.s.hosts[server].side, o.srq))
-		}
+	for _, o := range g.open(server, "SRQ") {
+		n += len(g.s.world.InspectSRQ(g.s.hosts[server].side, o.srq))
 	}
 	return n
 }

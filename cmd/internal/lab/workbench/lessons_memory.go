@@ -113,10 +113,8 @@ func (g *glance) completed(first, second string) bool {
 
 // copies returns how often a text stands in the regions of a host.
 func (g *glance) copies(host int, text string) (n int) {
-	for _, o := range g.s.hosts[host].objects {
-		if o.kind == "MR" && !o.closed {
-			n += bytes.Count(o.mr.Bytes(), []byte(text))
-		}
+	for _, o := range g.open(host, "MR") {
+		n += bytes.Count(o.mr.Bytes(), []byte(text))
 	}
 	return n
 }
@@ -137,8 +135,8 @@ func (g *glance) fenceWaits() bool {
 
 // windows returns how many windows of type 2 are bound at the server.
 func (g *glance) windows() (n int) {
-	for _, o := range g.s.hosts[server].objects {
-		if o.kind == "MW" && !o.closed && o.mw.Type() == verbs.MWType2 && inspectMW(o.mw).Bound {
+	for _, o := range g.open(server, "MW") {
+		if o.mw.Type() == verbs.MWType2 && simulated.InspectMW(o.mw).Bound {
 			n++
 		}
 	}

@@ -127,10 +127,7 @@ func (g *glance) slept(host int) bool  { return g.waited(host) && g.result.Aslee
 // cq returns the CQ of a host that the last action is about, or else its first one; nil: it has none.
 func (g *glance) cq(host int) *CQView {
 	var first *CQView
-	for _, o := range g.s.hosts[host].objects {
-		if o.kind != "CQ" || o.closed {
-			continue
-		}
+	for _, o := range g.open(host, "CQ") {
 		v := g.s.hosts[host].objectView(o)
 		if o.name == g.action.Name {
 			return v.CQ
@@ -144,11 +141,7 @@ func (g *glance) cq(host int) *CQView {
 
 // deepEnough reports whether a CQ of a host holds n successes, and has an entry for each request of its queue pairs.
 func (g *glance) deepEnough(host, n int) bool {
-	h := g.s.hosts[host]
-	return slices.ContainsFunc(h.objects, func(o *object) bool {
-		if o.kind != "CQ" || o.closed {
-			return false
-		}
+	return slices.ContainsFunc(g.open(host, "CQ"), func(o *object) bool {
 		need := uint32(0)
 		for _, qp := range g.qps(host) {
 			if qp.qp.SendCQ() == o.cq {
@@ -158,7 +151,7 @@ func (g *glance) deepEnough(host, n int) bool {
 				need += qp.qp.Cap().MaxRecvWR
 			}
 		}
-		v := h.objectView(o).CQ
+		v := g.s.hosts[host].objectView(o).CQ
 		good := 0
 		for _, c := range v.Completions {
 			if c.Status == "SUCCESS" {

@@ -3,6 +3,8 @@
 
 package workbench
 
+import "slices"
+
 // MistakeView is a mistake.
 type MistakeView struct {
 	Name string `json:"name"`
@@ -18,7 +20,7 @@ func mistakeOf(name string, before, after []Action) MistakeView {
 }
 
 func mistakeViews() []MistakeView {
-	return append(mistakesOfMoves(), append(mistakesOfPaths(), append(mistakesOfMemory(), mistakesOfQueues()...)...)...)
+	return slices.Concat(mistakesOfMoves(), mistakesOfPaths(), mistakesOfMemory(), mistakesOfQueues())
 }
 
 func mistakesOfMoves() []MistakeView {

@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"unsafe"
@@ -35,6 +36,7 @@ type object struct {
 	made    int // number of the action
 	closed  bool
 	verb    string // that destroys it
+	closer  io.Closer
 
 	pd  *verbs.PD
 	mr  *verbs.MR
@@ -73,22 +75,15 @@ func (o *object) aKind() string {
 // zeroBased reports whether a region's addresses count from 0.
 func (o *object) zeroBased() bool { return o.mr.Access()&verbs.AccessZeroBased != 0 }
 
-func (o *object) closer() io.Closer {
-	switch o.kind {
-	case "PD":
-		return o.pd
-	case "MR":
-		return o.mr
-	case "CQ":
-		return o.cq
-	case "SRQ":
-		return o.srq
-	case "QP":
-		return o.qp
-	case "AH":
-		return o.ah
+// open yields the open objects of a kind, in the order in which they were made.
+func (h *host) open(kind string) iter.Seq[*object] {
+	return func(yield func(*object) bool) {
+		for _, o := range h.objects {
+			if o.kind == kind && !o.closed && !yield(o) {
+				return
+			}
+		}
 	}
-	return o.mw
 }
 
 // find returns an open object of a kind; kind "" is any.
@@ -149,11 +144,11 @@ func (h *host) newName(kind, name string) error {
 }
 
 // add keeps a new object, or makes the Result of a refusal.
-func (h *host) add(o *object, err error, verb string) (*Result, error) {
+func (h *host) add(o *object, closer io.Closer, err error, verb string) (*Result, error) {
 	if err != nil {
 		return &Result{Refused: refusalOf(err)}, nil
 	}
-	o.made = len(h.s.actions)
+	o.made, o.closer = len(h.s.actions), closer
 	h.objects = append(h.objects, o)
 	h.made(o, verb)
 	return &Result{}, nil
@@ -164,7 +159,7 @@ func (h *host) allocPD(a *Action) (*Result, error) {
 		return nil, err
 	}
 	pd, err := h.dev.AllocPD()
-	return h.add(&object{name: a.Name, kind: "PD", pd: pd, verb: "ibv_dealloc_pd"}, err, "ibv_alloc_pd")
+	return h.add(&object{name: a.Name, kind: "PD", pd: pd, verb: "ibv_dealloc_pd"}, pd, err, "ibv_alloc_pd")
 }
 
 // Where regions lie: each host has its own range of addresses, so that an address says whose it is.
@@ -200,7 +195,7 @@ func (h *host) regMR(a *Action) (*Result, error) {
 	if err == nil {
 		h.mapped += uint64(a.Length+2*pageSize-1) / pageSize * pageSize // with a gap, so that an overrun hits no other region
 	}
-	return h.add(&object{name: a.Name, kind: "MR", parents: []string{a.PD}, mr: mr, verb: "ibv_dereg_mr"}, err, "ibv_reg_mr")
+	return h.add(&object{name: a.Name, kind: "MR", parents: []string{a.PD}, mr: mr, verb: "ibv_dereg_mr"}, mr, err, "ibv_reg_mr")
 }
 
 // forNew checks the name of a new object and finds its domain.
@@ -219,7 +214,7 @@ func (h *host) createCQ(a *Action) (*Result, error) {
 		return nil, errors.Errorf("depth %d: a CQ has at most %d entries here", a.Depth, maxRegion)
 	}
 	cq, err := h.dev.CreateCQ(verbs.CQInit{Depth: a.Depth})
-	return h.add(&object{name: a.Name, kind: "CQ", cq: cq, verb: "ibv_destroy_cq"}, err, "ibv_create_cq")
+	return h.add(&object{name: a.Name, kind: "CQ", cq: cq, verb: "ibv_destroy_cq"}, cq, err, "ibv_create_cq")
 }
 
 func (h *host) createSRQ(a *Action) (*Result, error) {
@@ -231,7 +226,7 @@ func (h *host) createSRQ(a *Action) (*Result, error) {
 		return nil, errors.Errorf("max_wr %d: a queue has at most %d requests here", a.MaxWR, maxQueue)
 	}
 	srq, err := pd.pd.CreateSRQ(verbs.SRQInit{MaxWR: a.MaxWR, MaxSGE: a.MaxSGE})
-	return h.add(&object{name: a.Name, kind: "SRQ", parents: []string{a.PD}, srq: srq, verb: "ibv_destroy_srq"}, err, "ibv_create_srq")
+	return h.add(&object{name: a.Name, kind: "SRQ", parents: []string{a.PD}, srq: srq, verb: "ibv_destroy_srq"}, srq, err, "ibv_create_srq")
 }
 
 // maxQueue limits the queues, so that a session cannot fill the browser's memory.
@@ -285,7 +280,7 @@ func (h *host) createQP(a *Action) (*Result, error) {
 	}
 	qp, err := pd.pd.CreateQP(init)
 	return h.add(&object{name: a.Name, kind: "QP", parents: parents, qp: qp, sigAll: a.SigAll, verb: "ibv_destroy_qp", sources: map[qpstate.Mask]setting{}},
-		err, "ibv_create_qp")
+		qp, err, "ibv_create_qp")
 }
 
 func (h *host) createAH(a *Action) (*Result, error) {
@@ -301,7 +296,7 @@ func (h *host) createAH(a *Action) (*Result, error) {
 		return nil, err
 	}
 	ah, err := pd.pd.CreateAH(av)
-	return h.add(&object{name: a.Name, kind: "AH", parents: []string{a.PD}, ah: ah, av: av, verb: "ibv_destroy_ah"}, err, "ibv_create_ah")
+	return h.add(&object{name: a.Name, kind: "AH", parents: []string{a.PD}, ah: ah, av: av, verb: "ibv_destroy_ah"}, ah, err, "ibv_create_ah")
 }
 
 func (h *host) allocMW(a *Action) (*Result, error) {
@@ -314,7 +309,7 @@ func (h *host) allocMW(a *Action) (*Result, error) {
 		return nil, errors.Errorf(`type %q: a window is "1" or "2"`, a.Type)
 	}
 	mw, err := pd.pd.AllocMW(kind)
-	return h.add(&object{name: a.Name, kind: "MW", parents: []string{a.PD}, mw: mw, verb: "ibv_dealloc_mw"}, err, "ibv_alloc_mw")
+	return h.add(&object{name: a.Name, kind: "MW", parents: []string{a.PD}, mw: mw, verb: "ibv_dealloc_mw"}, mw, err, "ibv_alloc_mw")
 }
 
 func (h *host) closeObject(a *Action) (*Result, error) {
@@ -325,7 +320,7 @@ func (h *host) closeObject(a *Action) (*Result, error) {
 	if o.unacked > 0 && len(h.children(o)) == 0 {
 		return &Result{Asleep: true, Note: unacknowledged}, nil
 	}
-	if err := o.closer().Close(); err != nil {
+	if err := o.closer.Close(); err != nil {
 		refused := refusalOf(err)
 		h.freed(o, refused)
 		return &Result{Refused: refused}, nil
@@ -349,11 +344,8 @@ func (h *host) children(o *object) []string {
 // closeAll closes everything, children first.
 func (h *host) closeAll() error {
 	for _, kind := range []string{"QP", "SRQ", "AH", "MW", "MR", "CQ", "PD"} {
-		for _, o := range h.objects {
-			if o.kind != kind || o.closed {
-				continue
-			}
-			if err := o.closer().Close(); err != nil {
+		for o := range h.open(kind) {
+			if err := o.closer.Close(); err != nil {
 				return err
 			}
 			o.closed = true

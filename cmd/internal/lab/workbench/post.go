@@ -25,8 +25,6 @@ var opcodes = func() map[string]verbs.Opcode {
 
 func opcodeName(o verbs.Opcode) string { return strings.TrimPrefix(o.String(), "IBV_WR_") }
 
-func inspectMW(mw *verbs.MW) simulated.MWView { return simulated.InspectMW(mw) }
-
 // sendWR makes the request of an action.
 func (h *host) sendWR(w *WR, t verbs.QPType) (out verbs.SendWR, err error) {
 	opcode, ok := opcodes[w.Opcode]
@@ -386,8 +384,8 @@ func (h *host) completion(wc *verbs.WC) Completion {
 
 // qpOf returns the open queue pair with a number, or nil.
 func (h *host) qpOf(qpn uint32) *object {
-	for _, o := range h.objects {
-		if o.kind == "QP" && !o.closed && o.qp.QPN() == qpn {
+	for o := range h.open("QP") {
+		if o.qp.QPN() == qpn {
 			return o
 		}
 	}

@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -109,13 +110,8 @@ func move(host, qp, to string, with values) []Action {
 
 // changed returns v with some values replaced.
 func (v values) changed(by values) values {
-	out := values{}
-	for name, value := range v {
-		out[name] = value
-	}
-	for name, value := range by {
-		out[name] = value
-	}
+	out := maps.Clone(v)
+	maps.Copy(out, by)
 	return out
 }
 

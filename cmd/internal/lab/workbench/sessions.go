@@ -28,23 +28,27 @@ type open struct {
 // NewSessions returns an empty list of sessions, for a page.
 func NewSessions() *Sessions { return &Sessions{sessions: map[int]*open{}} }
 
-// calls are what a page can call, with the number of arguments.
-var calls = map[string]struct {
-	args int
-	do   func(ss *Sessions, args []string) (any, error)
-}{
-	"tables":   {0, func(*Sessions, []string) (any, error) { return AllTables(), nil }},
-	"open":     {1, (*Sessions).open},
-	"close":    {1, (*Sessions).close},
-	"do":       {2, (*Sessions).do},
-	"snapshot": {2, (*Sessions).snapshot},
-	"back":     {2, (*Sessions).back},
-	"peek":     {3, (*Sessions).peek},
-	"packet":   {2, (*Sessions).packet},
-	"file":     {1, (*Sessions).file},
-	"link":     {1, (*Sessions).link},
-	"record":   {1, (*Sessions).record},
-	"program":  {2, (*Sessions).program},
+// call is something that a page can call, with args arguments. The first ints of them are whole numbers, of which the first
+// is the number of a session, which do gets.
+type call struct {
+	args, ints int
+	do         func(ss *Sessions, s *open, n []int, args []string) (any, error)
+}
+
+// calls are what a page can call.
+var calls = map[string]call{
+	"tables":   {0, 0, func(*Sessions, *open, []int, []string) (any, error) { return AllTables(), nil }},
+	"open":     {1, 0, func(ss *Sessions, _ *open, _ []int, args []string) (any, error) { return ss.open(args[0]) }},
+	"close":    {1, 1, func(ss *Sessions, s *open, n []int, _ []string) (any, error) { return ss.close(s, n[0]) }},
+	"do":       {2, 1, func(_ *Sessions, s *open, _ []int, args []string) (any, error) { return s.do(args[1]) }},
+	"snapshot": {2, 2, func(_ *Sessions, s *open, n []int, _ []string) (any, error) { return s.Snapshot(n[1]), nil }},
+	"back":     {2, 2, func(_ *Sessions, s *open, n []int, _ []string) (any, error) { return s.back(n[1]) }},
+	"peek":     {3, 3, func(_ *Sessions, s *open, n []int, _ []string) (any, error) { return s.peek(n[1], n[2]) }},
+	"packet":   {2, 2, func(_ *Sessions, s *open, n []int, _ []string) (any, error) { return s.Packet(n[1]) }},
+	"file":     {1, 1, func(_ *Sessions, s *open, _ []int, _ []string) (any, error) { return s.File(), nil }},
+	"link":     {1, 1, func(_ *Sessions, s *open, _ []int, _ []string) (any, error) { return s.Link() }},
+	"record":   {1, 1, func(_ *Sessions, s *open, _ []int, _ []string) (any, error) { return s.Record() }},
+	"program":  {2, 1, func(_ *Sessions, s *open, _ []int, args []string) (any, error) { return s.Program(args[1]) }},
 }
 
 // CallNames returns the names of the calls.
@@ -76,7 +80,11 @@ func (ss *Sessions) Call(name string, args ...string) (text string) {
 	case len(args) != c.args:
 		return marshal(reply{Error: errors.Errorf("%s takes %d arguments and got %d", name, c.args, len(args)).Error()})
 	}
-	value, err := c.do(ss, args)
+	s, n, err := ss.integers(args[:c.ints])
+	if err != nil {
+		return marshal(reply{Error: err.Error()})
+	}
+	value, err := c.do(ss, s, n, args)
 	if err != nil {
 		return marshal(reply{Error: err.Error()})
 	}
@@ -93,23 +101,18 @@ func marshal(r reply) string {
 	return b.String()
 }
 
-func integer(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, errors.Errorf("%q is not a whole number", text)
-	}
-	return n, nil
-}
-
-// integers reads the first arguments as numbers, and the first of them as a session.
-func (ss *Sessions) integers(args []string, n int) (*open, []int, error) {
+// integers reads arguments as numbers, and the first of them as a session.
+func (ss *Sessions) integers(args []string) (*open, []int, error) {
 	var out []int
-	for _, text := range args[:n] {
-		v, err := integer(text)
+	for _, text := range args {
+		v, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, errors.Errorf("%q is not a whole number", text)
 		}
 		out = append(out, v)
+	}
+	if len(out) == 0 {
+		return nil, nil, nil
 	}
 	s, ok := ss.sessions[out[0]]
 	if !ok {
@@ -127,8 +130,8 @@ type opened struct {
 }
 
 // open opens a session: a Setup, a File or a link.
-func (ss *Sessions) open(args []string) (any, error) {
-	text := strings.TrimSpace(args[0])
+func (ss *Sessions) open(text string) (any, error) {
+	text = strings.TrimSpace(text)
 	var f File
 	if strings.HasPrefix(text, linkPrefix) || strings.Contains(text, `"schema"`) {
 		var err error
@@ -153,12 +156,8 @@ func (ss *Sessions) open(args []string) (any, error) {
 	return answer, nil
 }
 
-func (ss *Sessions) close(args []string) (any, error) {
-	s, n, err := ss.integers(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	delete(ss.sessions, n[0])
+func (ss *Sessions) close(s *open, number int) (any, error) {
+	delete(ss.sessions, number)
 	if s.past != nil {
 		if err := s.past.Close(); err != nil {
 			return nil, err
@@ -168,12 +167,8 @@ func (ss *Sessions) close(args []string) (any, error) {
 }
 
 // do carries out an action and returns what has changed.
-func (ss *Sessions) do(args []string) (any, error) {
-	s, _, err := ss.integers(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	a, err := action.Parse([]byte(args[1]))
+func (s *open) do(text string) (any, error) {
+	a, err := action.Parse([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -184,21 +179,9 @@ func (ss *Sessions) do(args []string) (any, error) {
 	return s.Snapshot(before), nil
 }
 
-func (ss *Sessions) snapshot(args []string) (any, error) {
-	s, n, err := ss.integers(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	return s.Snapshot(n[1]), nil
-}
-
 // back takes actions back: the last n.
-func (ss *Sessions) back(args []string) (any, error) {
-	s, n, err := ss.integers(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	replayed, err := s.Back(n[1])
+func (s *open) back(n int) (any, error) {
+	replayed, err := s.Back(n)
 	if err != nil {
 		return nil, err
 	}
@@ -213,16 +196,12 @@ func (ss *Sessions) back(args []string) (any, error) {
 }
 
 // peek returns the snapshot after the first n actions. The session itself stays where it is.
-func (ss *Sessions) peek(args []string) (any, error) {
-	s, n, err := ss.integers(args, 3)
+func (s *open) peek(n, since int) (any, error) {
+	past, err := s.upTo(n)
 	if err != nil {
 		return nil, err
 	}
-	past, err := s.upTo(n[1])
-	if err != nil {
-		return nil, err
-	}
-	return past.Snapshot(n[2]), nil
+	return past.Snapshot(since), nil
 }
 
 // upTo returns the second session after the first n actions. Going forward replays only what lies
@@ -248,45 +227,4 @@ func (s *open) upTo(n int) (*Session, error) {
 		}
 	}
 	return s.past, nil
-}
-
-func (ss *Sessions) packet(args []string) (any, error) {
-	s, n, err := ss.integers(args, 2)
-	if err != nil {
-		return nil, err
-	}
-	return s.Packet(n[1])
-}
-
-func (ss *Sessions) file(args []string) (any, error) {
-	s, _, err := ss.integers(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	return s.File(), nil
-}
-
-func (ss *Sessions) link(args []string) (any, error) {
-	s, _, err := ss.integers(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	return s.Link()
-}
-
-func (ss *Sessions) record(args []string) (any, error) {
-	s, _, err := ss.integers(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	return s.Record()
-}
-
-// program returns the session as a program: "c" or "go".
-func (ss *Sessions) program(args []string) (any, error) {
-	s, _, err := ss.integers(args, 1)
-	if err != nil {
-		return nil, err
-	}
-	return s.Program(args[1])
 }

@@ -121,15 +121,12 @@ type memory struct {
 func (s *Session) remember() memory {
 	m := memory{bytes: map[*object][]byte{}, attrs: map[*object]*qpstate.Attr{}}
 	for _, h := range s.hosts {
-		for _, o := range h.objects {
-			switch {
-			case o.closed:
-			case o.kind == "MR":
-				m.bytes[o] = bytes.Clone(o.mr.Bytes())
-			case o.kind == "QP":
-				if v, ok := s.world.InspectQP(h.side, o.qp); ok {
-					m.attrs[o] = &v.Attr
-				}
+		for o := range h.open("MR") {
+			m.bytes[o] = bytes.Clone(o.mr.Bytes())
+		}
+		for o := range h.open("QP") {
+			if v, ok := s.world.InspectQP(h.side, o.qp); ok {
+				m.attrs[o] = &v.Attr
 			}
 		}
 	}
@@ -141,10 +138,8 @@ func (s *Session) remember() memory {
 
 // held returns how many places in the host's send queues belong to requests that are done.
 func (h *host) held() (n int) {
-	for _, o := range h.objects {
-		if o.kind == "QP" && !o.closed {
-			n += len(h.s.world.Held(h.side, o.qp))
-		}
+	for o := range h.open("QP") {
+		n += len(h.s.world.Held(h.side, o.qp))
 	}
 	return n
 }

@@ -183,7 +183,7 @@ func (h *host) objectView(o *object) ObjectView {
 	case "AH":
 		v.AH = &AHView{o.av.GRH.DGID.String(), o.av.String()}
 	case "MW":
-		in := inspectMW(o.mw)
+		in := simulated.InspectMW(o.mw)
 		v.MW = &MWView{int(o.mw.Type()), Hex(o.mw.RKey()), in.Bound, Hex(in.Addr), in.Length, sorted(in.Access, accessBits)}
 	case "QP":
 		v.QP = h.qpView(o)
@@ -289,8 +289,8 @@ func (h *host) elements(sgl []verbs.SGE) []SGEView {
 	out := []SGEView{}
 	for _, e := range sgl {
 		v := SGEView{Length: e.Length, Addr: Hex(e.Addr), LKey: Hex(e.LKey), Offset: int64(e.Addr)}
-		for _, o := range h.objects {
-			if o.kind == "MR" && !o.closed && o.mr.LKey() == e.LKey {
+		for o := range h.open("MR") {
+			if o.mr.LKey() == e.LKey {
 				v.MR, v.Offset = o.name, int64(e.Addr-o.mr.Addr())
 			}
 		}

@@ -4,6 +4,7 @@ package workbench
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math/bits"
 	"strings"
 
@@ -79,10 +80,8 @@ func (s *Session) check(p *simulated.Packet) string {
 			check = "" // that packet is not refused
 		}
 	}
-	for _, o := range receiver.objects {
-		if o.kind == "MR" && !o.closed {
-			check = strings.ReplaceAll(check, "the region of rkey "+hexText(o.mr.LKey()), "region "+o.name)
-		}
+	for o := range receiver.open("MR") {
+		check = strings.ReplaceAll(check, "the region of rkey "+hexText(o.mr.LKey()), "region "+o.name)
 	}
 	return check
 }
@@ -126,22 +125,12 @@ func (s *Session) Packet(id int) (PacketDetail, error) {
 		if f.Bytes != nil {
 			v.Value = hex.EncodeToString(f.Bytes)
 		} else {
-			v.Value = hexDigits(f.Value, (f.Width+3)/4)
+			v.Value = fmt.Sprintf("%0*x", (f.Width+3)/4, f.Value)
 		}
 		d.Fields = append(d.Fields, v)
 	}
 	carried, computed := p.ICRC()
-	inFrame := func(icrc uint32) string { return "0x" + hexDigits(uint64(bits.ReverseBytes32(icrc)), 8) } // as the field has it
+	inFrame := func(icrc uint32) string { return fmt.Sprintf("0x%08x", bits.ReverseBytes32(icrc)) } // as the field has it
 	d.ICRC = ICRCView{inFrame(carried), inFrame(computed), carried == computed}
 	return d, nil
-}
-
-// hexDigits writes v with n digits.
-func hexDigits(v uint64, n int) string {
-	out := make([]byte, n)
-	for i := n - 1; i >= 0; i-- {
-		out[i] = "0123456789abcdef"[v&15]
-		v >>= 4
-	}
-	return string(out)
 }
