@@ -121,7 +121,8 @@ func validName(name string) bool {
 }
 
 // newName checks the name of an object to be made. C and Go programs use it for a variable.
-func (h *host) newName(kind, name string) error {
+func (h *host) newName(a *Action) error {
+	kind, name := program.Makes[a.Do], a.Name
 	if !validName(name) {
 		return errors.Errorf("name %q: a name is a lower-case letter and up to 15 more letters and digits", name)
 	}
@@ -143,23 +144,23 @@ func (h *host) newName(kind, name string) error {
 	return nil
 }
 
-// add keeps a new object, or makes the Result of a refusal.
-func (h *host) add(o *object, closer io.Closer, err error, verb string) (*Result, error) {
+// add keeps an object that an action has made, or makes the Result of a refusal.
+func (h *host) add(a *Action, o *object, closer io.Closer, err error) (*Result, error) {
 	if err != nil {
 		return &Result{Refused: refusalOf(err)}, nil
 	}
-	o.made, o.closer = len(h.s.actions), closer
+	o.name, o.kind, o.made, o.closer = a.Name, program.Makes[a.Do], len(h.s.actions), closer
 	h.objects = append(h.objects, o)
-	h.made(o, verb)
+	h.made(o, "ibv_"+a.Do)
 	return &Result{}, nil
 }
 
 func (h *host) allocPD(a *Action) (*Result, error) {
-	if err := h.newName(program.Makes[a.Do], a.Name); err != nil {
+	if err := h.newName(a); err != nil {
 		return nil, err
 	}
 	pd, err := h.dev.AllocPD()
-	return h.add(&object{name: a.Name, kind: "PD", pd: pd, verb: "ibv_dealloc_pd"}, pd, err, "ibv_alloc_pd")
+	return h.add(a, &object{pd: pd, verb: "ibv_dealloc_pd"}, pd, err)
 }
 
 // Where regions lie: each host has its own range of addresses, so that an address says whose it is.
@@ -195,26 +196,26 @@ func (h *host) regMR(a *Action) (*Result, error) {
 	if err == nil {
 		h.mapped += uint64(a.Length+2*pageSize-1) / pageSize * pageSize // with a gap, so that an overrun hits no other region
 	}
-	return h.add(&object{name: a.Name, kind: "MR", parents: []string{a.PD}, mr: mr, verb: "ibv_dereg_mr"}, mr, err, "ibv_reg_mr")
+	return h.add(a, &object{parents: []string{a.PD}, mr: mr, verb: "ibv_dereg_mr"}, mr, err)
 }
 
 // forNew checks the name of a new object and finds its domain.
 func (h *host) forNew(a *Action) (*object, error) {
-	if err := h.newName(program.Makes[a.Do], a.Name); err != nil {
+	if err := h.newName(a); err != nil {
 		return nil, err
 	}
 	return h.find("PD", a.PD)
 }
 
 func (h *host) createCQ(a *Action) (*Result, error) {
-	if err := h.newName(program.Makes[a.Do], a.Name); err != nil {
+	if err := h.newName(a); err != nil {
 		return nil, err
 	}
 	if a.Depth > maxRegion {
 		return nil, errors.Errorf("depth %d: a CQ has at most %d entries here", a.Depth, maxRegion)
 	}
 	cq, err := h.dev.CreateCQ(verbs.CQInit{Depth: a.Depth})
-	return h.add(&object{name: a.Name, kind: "CQ", cq: cq, verb: "ibv_destroy_cq"}, cq, err, "ibv_create_cq")
+	return h.add(a, &object{cq: cq, verb: "ibv_destroy_cq"}, cq, err)
 }
 
 func (h *host) createSRQ(a *Action) (*Result, error) {
@@ -226,7 +227,7 @@ func (h *host) createSRQ(a *Action) (*Result, error) {
 		return nil, errors.Errorf("max_wr %d: a queue has at most %d requests here", a.MaxWR, maxQueue)
 	}
 	srq, err := pd.pd.CreateSRQ(verbs.SRQInit{MaxWR: a.MaxWR, MaxSGE: a.MaxSGE})
-	return h.add(&object{name: a.Name, kind: "SRQ", parents: []string{a.PD}, srq: srq, verb: "ibv_destroy_srq"}, srq, err, "ibv_create_srq")
+	return h.add(a, &object{parents: []string{a.PD}, srq: srq, verb: "ibv_destroy_srq"}, srq, err)
 }
 
 // maxQueue limits the queues, so that a session cannot fill the browser's memory.
@@ -279,8 +280,7 @@ func (h *host) createQP(a *Action) (*Result, error) {
 		init.SRQ, parents = srq.srq, append(parents, a.SRQ)
 	}
 	qp, err := pd.pd.CreateQP(init)
-	return h.add(&object{name: a.Name, kind: "QP", parents: parents, qp: qp, sigAll: a.SigAll, verb: "ibv_destroy_qp", sources: map[qpstate.Mask]setting{}},
-		qp, err, "ibv_create_qp")
+	return h.add(a, &object{parents: parents, qp: qp, sigAll: a.SigAll, verb: "ibv_destroy_qp", sources: map[qpstate.Mask]setting{}}, qp, err)
 }
 
 func (h *host) createAH(a *Action) (*Result, error) {
@@ -296,7 +296,7 @@ func (h *host) createAH(a *Action) (*Result, error) {
 		return nil, err
 	}
 	ah, err := pd.pd.CreateAH(av)
-	return h.add(&object{name: a.Name, kind: "AH", parents: []string{a.PD}, ah: ah, av: av, verb: "ibv_destroy_ah"}, ah, err, "ibv_create_ah")
+	return h.add(a, &object{parents: []string{a.PD}, ah: ah, av: av, verb: "ibv_destroy_ah"}, ah, err)
 }
 
 func (h *host) allocMW(a *Action) (*Result, error) {
@@ -309,7 +309,7 @@ func (h *host) allocMW(a *Action) (*Result, error) {
 		return nil, errors.Errorf(`type %q: a window is "1" or "2"`, a.Type)
 	}
 	mw, err := pd.pd.AllocMW(kind)
-	return h.add(&object{name: a.Name, kind: "MW", parents: []string{a.PD}, mw: mw, verb: "ibv_dealloc_mw"}, mw, err, "ibv_alloc_mw")
+	return h.add(a, &object{parents: []string{a.PD}, mw: mw, verb: "ibv_dealloc_mw"}, mw, err)
 }
 
 func (h *host) closeObject(a *Action) (*Result, error) {

@@ -3,7 +3,9 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
@@ -42,16 +44,7 @@ func cFlags(prefix string, names []string) string {
 }
 
 // errnoC is the errno of a refusal.
-func errnoC(r *Result) string {
-	if r.Errno == "" {
-		return "0"
-	}
-	return r.Errno
-}
-
-func (c cWriter) made(l *lines, call, variable string, r *Result) {
-	l.check(fmt.Sprintf("made(%q, %s != NULL, %s);", call, variable, errnoC(r)))
-}
+func errnoC(r *Result) string { return cmp.Or(r.Errno, "0") }
 
 func (c cWriter) returned(l *lines, h *Host, call string, r *Result) {
 	l.check(fmt.Sprintf("returned(%q, ret, %s);", h.Name+": "+call, errnoC(r)))
@@ -78,9 +71,7 @@ func (c cWriter) object(l *lines, h *Host, a *action.Action, r *Result) {
 	case "alloc_mw":
 		l.add(fmt.Sprintf("%s = ibv_alloc_mw(%s, IBV_MW_TYPE_%s);", v, c.v(h, a.PD), a.Type))
 	}
-	call := map[string]string{"alloc_pd": "ibv_alloc_pd", "reg_mr": "ibv_reg_mr", "create_cq": "ibv_create_cq", "create_srq": "ibv_create_srq",
-		"create_qp": "ibv_create_qp", "create_ah": "ibv_create_ah", "alloc_mw": "ibv_alloc_mw"}[a.Do]
-	c.made(l, h.Name+": "+call, v, r)
+	l.check(fmt.Sprintf("made(%q, %s != NULL, %s);", h.Name+": ibv_"+a.Do, v, errnoC(r)))
 	if a.Do == "reg_mr" && r.Errno == "" {
 		l.check(fmt.Sprintf("%s_lkey = %s->lkey;", v, v))
 	}
@@ -132,9 +123,9 @@ func (c cWriter) modify(l *lines, h *Host, a *action.Action, r *Result) {
 	c.returned(l, h, "ibv_modify_qp", r)
 }
 
-func (c cWriter) query(l *lines, h *Host, a *action.Action) {
+func (c cWriter) query(l *lines, h *Host, a *action.Action, r *Result) {
 	l.add(fmt.Sprintf("ret = ibv_query_qp(%s, &attr, %s, &init);", c.v(h, a.Name), cFlags("IBV_QP_", queried)))
-	c.returned(l, h, "ibv_query_qp", &Result{})
+	c.returned(l, h, "ibv_query_qp", r)
 }
 
 func (c cWriter) modifySRQ(l *lines, h *Host, a *action.Action, r *Result) {
@@ -143,28 +134,20 @@ func (c cWriter) modifySRQ(l *lines, h *Host, a *action.Action, r *Result) {
 	c.returned(l, h, "ibv_modify_srq", r)
 }
 
-func (c cWriter) exchange(l *lines, h *Host, a *action.Action) {
-	l.add(c.comment(fmt.Sprintf("over TCP, the %s tells the %s:", h.Name, h.Peer)))
-	if a.Name != "" {
-		v := c.v(h, a.Name)
-		t := h.told(a.Name)
-		l.check(fmt.Sprintf("%s_psn = %#x;", v, t.PSN))
-		l.add(fmt.Sprintf("%s_knows_%s = (struct endpoint){ .qpn = %s->qp_num, .psn = %#x, .qkey = %#x, .gid = %s.gid, .mtu = %s.mtu };",
-			h.Peer, a.Name, v, t.PSN, t.QKey, h.Name, h.Name))
-	}
-	if a.MR == "" {
-		return
-	}
-	o := h.open(a.MR)
-	if o == nil {
-		return
-	}
+func (c cWriter) tellEndpoint(l *lines, h *Host, name string, t Endpoint) {
+	v := c.v(h, name)
+	l.check(fmt.Sprintf("%s_psn = %#x;", v, t.PSN))
+	l.add(fmt.Sprintf("%s_knows_%s = (struct endpoint){ .qpn = %s->qp_num, .psn = %#x, .qkey = %#x, .gid = %s.gid, .mtu = %s.mtu };",
+		h.Peer, name, v, t.PSN, t.QKey, h.Name, h.Name))
+}
+
+func (c cWriter) tellMemory(l *lines, h *Host, a *action.Action, o *Object) {
 	v := c.v(h, a.MR)
 	key, addr := v+"->rkey", fmt.Sprintf("(uintptr_t)%s_bytes", v)
 	switch {
 	case o.Kind == "MW" && o.Bound != nil:
 		addr = fmt.Sprintf("(uintptr_t)%s_bytes%s", c.v(h, o.Bound.MR), plus(o.Bound.Offset, fmt.Sprint(o.Bound.Offset)))
-		if contains(o.Bound.Access, "ZERO_BASED") {
+		if slices.Contains(o.Bound.Access, "ZERO_BASED") {
 			addr = "0"
 		}
 	case o.Kind == "MW" || o.ZeroBased:
@@ -191,7 +174,7 @@ func cString(b []byte) string {
 	return out.String()
 }
 
-func (c cWriter) write(l *lines, h *Host, a *action.Action) {
+func (c cWriter) write(l *lines, h *Host, a *action.Action, _ *Result) {
 	b, _ := a.Bytes() // the session has read them
 	l.add(fmt.Sprintf("memcpy(%s_bytes%s, %s, %d);", c.v(h, a.Name), plus(a.Offset, fmt.Sprint(a.Offset)), cString(b), len(b)))
 }

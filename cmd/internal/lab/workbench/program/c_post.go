@@ -4,6 +4,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
@@ -24,7 +25,7 @@ func (c cWriter) sgl(l *lines, h *Host, wrs []action.WR) (from []int) {
 			case o != nil && o.Closed:
 				lkey = v + "_lkey" // the region is gone
 			}
-			if o != nil && o.ZeroBased && !contains(wrs[i].Flags, "INLINE") {
+			if o != nil && o.ZeroBased && !slices.Contains(wrs[i].Flags, "INLINE") {
 				addr = "0"
 			}
 			elements = append(elements, fmt.Sprintf("{ .addr = %s%s, .length = %d, .lkey = %s }", addr, plus(e.Offset, fmt.Sprint(e.Offset)), e.Length, lkey))

@@ -4,6 +4,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
@@ -158,9 +159,9 @@ func (g goWriter) modify(l *lines, h *Host, a *action.Action, r *Result) {
 	g.returned(l, h, "ibv_modify_qp", r)
 }
 
-func (g goWriter) query(l *lines, h *Host, a *action.Action) {
+func (g goWriter) query(l *lines, h *Host, a *action.Action, r *Result) {
 	l.add(fmt.Sprintf("_, err = %s.Query(%s)", g.v(h, a.Name), goMask(queried)))
-	g.returned(l, h, "ibv_query_qp", &Result{})
+	g.returned(l, h, "ibv_query_qp", r)
 }
 
 func (g goWriter) modifySRQ(l *lines, h *Host, a *action.Action, r *Result) {
@@ -169,26 +170,18 @@ func (g goWriter) modifySRQ(l *lines, h *Host, a *action.Action, r *Result) {
 	g.returned(l, h, "ibv_modify_srq", r)
 }
 
-func (g goWriter) exchange(l *lines, h *Host, a *action.Action) {
-	l.add(g.comment(fmt.Sprintf("over TCP, the %s tells the %s:", h.Name, h.Peer)))
-	if a.Name != "" {
-		v := g.v(h, a.Name)
-		t := h.told(a.Name)
-		l.check(fmt.Sprintf("%sPSN = %#x", v, t.PSN))
-		l.add(fmt.Sprintf("%sKnows%s = endpoint{qpn: %s.QPN(), psn: %#x, qkey: %#x, gid: %s.gid.GID, mtu: %s.mtu}",
-			h.Peer, title(a.Name), v, t.PSN, t.QKey, h.Name, h.Name))
-	}
-	if a.MR == "" {
-		return
-	}
-	o := h.open(a.MR)
-	if o == nil {
-		return
-	}
+func (g goWriter) tellEndpoint(l *lines, h *Host, name string, t Endpoint) {
+	v := g.v(h, name)
+	l.check(fmt.Sprintf("%sPSN = %#x", v, t.PSN))
+	l.add(fmt.Sprintf("%sKnows%s = endpoint{qpn: %s.QPN(), psn: %#x, qkey: %#x, gid: %s.gid.GID, mtu: %s.mtu}",
+		h.Peer, title(name), v, t.PSN, t.QKey, h.Name, h.Name))
+}
+
+func (g goWriter) tellMemory(l *lines, h *Host, a *action.Action, o *Object) {
 	v := g.v(h, a.MR)
 	key, addr := v+".RKey()", v+".Addr()"
 	switch {
-	case o.Kind == "MW" && o.Bound != nil && !contains(o.Bound.Access, "ZERO_BASED"):
+	case o.Kind == "MW" && o.Bound != nil && !slices.Contains(o.Bound.Access, "ZERO_BASED"):
 		addr = g.v(h, o.Bound.MR) + ".Addr()" + plus(o.Bound.Offset, fmt.Sprint(o.Bound.Offset))
 	case o.Kind == "MW":
 		addr = "0"
@@ -199,7 +192,7 @@ func (g goWriter) exchange(l *lines, h *Host, a *action.Action) {
 	l.add(fmt.Sprintf("%sKnows%sMemory = memory{addr: %s, rkey: %s}", h.Peer, title(a.MR), addr, key))
 }
 
-func (g goWriter) write(l *lines, h *Host, a *action.Action) {
+func (g goWriter) write(l *lines, h *Host, a *action.Action, _ *Result) {
 	b, _ := a.Bytes() // the session has read them
 	l.add(fmt.Sprintf("copy(%s.Bytes()[%d:], %q)", g.v(h, a.Name), a.Offset, b))
 }

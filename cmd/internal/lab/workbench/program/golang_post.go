@@ -4,13 +4,10 @@ package program
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
 )
-
-func contains(list []string, name string) bool { return slices.Contains(list, name) }
 
 // sgl is the list of a request. Elements beyond their region are written out, because MR.SGE
 // panics for them.

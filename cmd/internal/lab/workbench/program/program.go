@@ -4,6 +4,8 @@
 package program
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/cmd/internal/lab/workbench/action"
@@ -134,10 +136,11 @@ type writer interface {
 	object(l *lines, h *Host, a *action.Action, r *Result)
 	closing(l *lines, h *Host, a *action.Action, o *Object, r *Result)
 	modify(l *lines, h *Host, a *action.Action, r *Result)
-	query(l *lines, h *Host, a *action.Action)
+	query(l *lines, h *Host, a *action.Action, r *Result)
 	modifySRQ(l *lines, h *Host, a *action.Action, r *Result)
-	exchange(l *lines, h *Host, a *action.Action)
-	write(l *lines, h *Host, a *action.Action)
+	tellEndpoint(l *lines, h *Host, name string, t Endpoint)
+	tellMemory(l *lines, h *Host, a *action.Action, o *Object)
+	write(l *lines, h *Host, a *action.Action, r *Result)
 	postSend(l *lines, h *Host, a *action.Action, r *Result)
 	postRecv(l *lines, h *Host, a *action.Action, r *Result)
 	bindMW(l *lines, h *Host, a *action.Action, r *Result)
@@ -152,46 +155,43 @@ type writer interface {
 
 var writers = [...]writer{C: cWriter{}, Go: goWriter{}}
 
+// write are the functions that write the actions; writer.object writes the others, which make objects.
+var write = map[string]func(w writer, l *lines, h *Host, a *action.Action, r *Result){
+	"close": closing, "modify_qp": writer.modify, "query_qp": writer.query, "modify_srq": writer.modifySRQ, "exchange": exchange, "write": writer.write,
+	"post_send": writer.postSend, "post_recv": writer.postRecv, "bind_mw": writer.bindMW,
+	"poll_cq": writer.poll, "arm_cq": writer.arm, "get_cq_event": writer.getEvent, "ack_cq_events": writer.ackEvents,
+}
+
 // Write writes an action of a host.
 func Write(in Language, h *Host, a *action.Action, r *Result) Text {
 	var l lines
-	w := writers[in]
-	switch a.Do {
-	case "close":
-		for i := range h.Objects {
-			if o := &h.Objects[i]; o.Name == a.Name {
-				l = lines{}
-				w.closing(&l, h, a, o, r)
-			}
-		}
-	case "modify_qp":
-		w.modify(&l, h, a, r)
-	case "query_qp":
-		w.query(&l, h, a)
-	case "modify_srq":
-		w.modifySRQ(&l, h, a, r)
-	case "exchange":
-		w.exchange(&l, h, a)
-	case "write":
-		w.write(&l, h, a)
-	case "post_send":
-		w.postSend(&l, h, a, r)
-	case "post_recv":
-		w.postRecv(&l, h, a, r)
-	case "bind_mw":
-		w.bindMW(&l, h, a, r)
-	case "poll_cq":
-		w.poll(&l, h, a, r)
-	case "arm_cq":
-		w.arm(&l, h, a, r)
-	case "get_cq_event":
-		w.getEvent(&l, h, a, r)
-	case "ack_cq_events":
-		w.ackEvents(&l, h, a, r)
-	default:
-		w.object(&l, h, a, r)
+	do, ok := write[a.Do]
+	if !ok {
+		do = writer.object
 	}
+	do(writers[in], &l, h, a, r)
 	return Text{l.show, l.all}
+}
+
+// closing writes the end of the newest object of a name.
+func closing(w writer, l *lines, h *Host, a *action.Action, r *Result) {
+	for i := range slices.Backward(h.Objects) {
+		if o := &h.Objects[i]; o.Name == a.Name {
+			w.closing(l, h, a, o, r)
+			return
+		}
+	}
+}
+
+// exchange writes what a host tells its peer.
+func exchange(w writer, l *lines, h *Host, a *action.Action, _ *Result) {
+	l.add(w.comment(fmt.Sprintf("over TCP, the %s tells the %s:", h.Name, h.Peer)))
+	if a.Name != "" {
+		w.tellEndpoint(l, h, a.Name, h.told(a.Name))
+	}
+	if o := h.open(a.MR); o != nil {
+		w.tellMemory(l, h, a, o)
+	}
 }
 
 // Wire writes an action on the clock or the wire: a comment.
