@@ -45,10 +45,15 @@ type Check struct {
 	Run  func(context.Context, *Host) []Finding
 }
 
+// ofHost makes a check of the machine, which has one finding.
+func ofHost(run func(context.Context, *Host) Finding) func(context.Context, *Host) []Finding {
+	return func(ctx context.Context, h *Host) []Finding { return []Finding{run(ctx, h)} }
+}
+
 // checks are the checks in their order: each relies on those before it.
 var checks = []Check{
-	{"modules", modules},
-	{"devices", devices},
+	{"modules", ofHost(modules)},
+	{"devices", ofHost(devices)},
 	{"files", perDevice(files)},
 	{"libraries", perDevice(libraries)},
 	{"open", perDevice(open, "files", "libraries")},
@@ -59,10 +64,10 @@ var checks = []Check{
 	{"mtu", perDevice(mtu, "open", "namespace")},
 	{"firewall", perDevice(firewall, "namespace", "port", "gids")},
 	{"loopback", perDevice(loopback, "open", "memlock", "namespace", "port", "gids")},
-	{"soft", soft},
-	{"route", route},
-	{"server", server},
-	{"job", hostJob},
+	{"soft", ofHost(soft)},
+	{"route", ofHost(route)},
+	{"server", ofHost(server)},
+	{"job", ofHost(hostJob)},
 	{"verdict", verdict},
 }
 
@@ -180,27 +185,22 @@ func fail(try, format string, args ...any) Finding {
 	return Finding{Status: Fail, Found: fmt.Sprintf(format, args...), Try: try}
 }
 
-func skip(format string, args ...any) []Finding {
-	return []Finding{{Status: Skip, Found: fmt.Sprintf(format, args...)}}
+func skip(format string, args ...any) Finding {
+	return Finding{Status: Skip, Found: fmt.Sprintf(format, args...)}
 }
 
-// quietly leaves findings out of the text.
-func quietly(findings []Finding) []Finding {
-	for i := range findings {
-		findings[i].quiet = true
-	}
-	return findings
-}
+// quietly is skip, and leaves the finding out of the text.
+func quietly(why string) Finding { return Finding{Status: Skip, Found: why, quiet: true} }
 
 // perDevice makes a check of each device. A device is left out if one of needs failed for it.
 func perDevice(run func(context.Context, *Host, *device) Finding, needs ...string) func(context.Context, *Host) []Finding {
 	return func(ctx context.Context, h *Host) (findings []Finding) {
 		if len(h.devices) == 0 {
-			return quietly(skip("there is no kernel device"))
+			return []Finding{quietly("there is no kernel device")}
 		}
 		for _, d := range h.devices {
 			if need := d.failedOf(needs); need != "" {
-				findings = append(findings, skip("%s: the check %s failed", d.name, need)...)
+				findings = append(findings, skip("%s: the check %s failed", d.name, need))
 			} else {
 				findings = append(findings, run(ctx, h, d))
 			}

@@ -24,27 +24,27 @@ var drivers = map[string]string{
 
 // noDevice makes the finding of a machine without the device: it matters if the user asked
 // for the device, because soft0 works without the kernel.
-func (h *Host) noDevice(try, format string, args ...any) []Finding {
+func (h *Host) noDevice(try, format string, args ...any) Finding {
 	f := fail(try, format, args...)
 	if h.Device == "" {
 		f.Status = Skip
 		f.Found += "; soft0 needs none (rdma_lab doctor --device rxe0 says how to get one)"
 	}
-	return []Finding{f}
+	return f
 }
 
-func modules(_ context.Context, h *Host) []Finding {
+func modules(_ context.Context, h *Host) Finding {
 	if isSoft(h.Device) {
-		return []Finding{ok("%s needs no kernel module", h.Device)}
+		return ok("%s needs no kernel module", h.Device)
 	}
 	if len(h.devices) > 0 {
 		if !h.exists("sys/class/infiniband_verbs") {
-			return []Finding{fail(h.asRoot("modprobe ib_uverbs"), "the module ib_uverbs is not loaded, so no program can open a device")}
+			return fail(h.asRoot("modprobe ib_uverbs"), "the module ib_uverbs is not loaded, so no program can open a device")
 		}
-		return []Finding{ok("ib_uverbs and %s", h.driverList())}
+		return ok("ib_uverbs and %s", h.driverList())
 	}
 	if len(h.others) > 0 {
-		return []Finding{ok("ib_uverbs")}
+		return ok("ib_uverbs")
 	}
 	module := "rdma_rxe"
 	for prefix, name := range drivers {
@@ -55,7 +55,7 @@ func modules(_ context.Context, h *Host) []Finding {
 	kernel := h.read("proc/sys/kernel/osrelease")
 	switch in := h.container(); {
 	case h.exists("sys/module/" + module):
-		return []Finding{ok("%s is loaded", module)}
+		return ok("%s is loaded", module)
 	case in != "":
 		return h.noDevice(h.addRXE(h.Device)+"  # on the host of the container, with its NETDEV", "the module %s is not loaded on the host of this container (%s)", module, in)
 	case !h.hasModule(kernel, module):
@@ -94,10 +94,10 @@ func (h *Host) modulePackage(kernel string) string {
 	return "dnf provides '*/rdma_rxe.ko*'  # names the package; or use soft0, which needs no module"
 }
 
-func devices(_ context.Context, h *Host) []Finding {
+func devices(_ context.Context, h *Host) Finding {
 	switch {
 	case isSoft(h.Device):
-		return []Finding{ok("%s is a device of this program", h.Device)}
+		return ok("%s is a device of this program", h.Device)
 	case len(h.devices) > 0:
 		var list []string
 		for _, d := range h.devices {
@@ -107,9 +107,9 @@ func devices(_ context.Context, h *Host) []Finding {
 			}
 			list = append(list, text+")")
 		}
-		return []Finding{ok("%s", strings.Join(list, ", "))}
+		return ok("%s", strings.Join(list, ", "))
 	case len(h.others) > 0:
-		return []Finding{fail("rdma_lab doctor --device "+h.others[0], "there is no device %s; this machine has %s", h.Device, strings.Join(h.others, ", "))}
+		return fail("rdma_lab doctor --device "+h.others[0], "there is no device %s; this machine has %s", h.Device, strings.Join(h.others, ", "))
 	case h.failed["modules"]:
 		return skip("the check modules failed")
 	case h.exclusive():

@@ -178,7 +178,7 @@ func firewall(ctx context.Context, h *Host, d *device) Finding {
 		return ok("%s does not send through this machine's firewall", d.name)
 	}
 	if !d.addr.Is4() {
-		return skip("UDP port 4791 is tried with IPv4 only")[0]
+		return skip("UDP port 4791 is tried with IPv4 only")
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit/10)
 	defer cancel()

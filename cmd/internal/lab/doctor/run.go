@@ -45,7 +45,7 @@ func (h *Host) explain(err error) string {
 	return "rdma_lab devices"
 }
 
-func soft(ctx context.Context, h *Host) []Finding {
+func soft(ctx context.Context, h *Host) (f Finding) {
 	name := "soft0"
 	preloaded := false
 	if isSoft(h.Device) {
@@ -53,37 +53,31 @@ func soft(ctx context.Context, h *Host) []Finding {
 	} else if listed, _ := h.Listed(); h.Preloaded != "" && slices.Contains(listed, h.Preloaded) {
 		name, preloaded = h.Preloaded, true
 	}
+	defer func() { f.Device = name }()
 	if lo, is := h.iface("lo"); is && !lo.Up {
-		f := fail(h.asRoot("ip link set lo up"), "the interface lo is down, so %s cannot work", name)
-		f.Device = name
-		return []Finding{f}
+		return fail(h.asRoot("ip link set lo up"), "the interface lo is down, so %s cannot work", name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit*2/5)
 	defer cancel()
-	err := h.Loopback(ctx, name, -1)
-	var f Finding
-	switch {
+	switch err := h.Loopback(ctx, name, -1); {
 	case err == nil && preloaded:
-		f = ok("%s works through libibverbs; rawverbs run gives it to every program that is started here", name)
+		return ok("%s works through libibverbs; rawverbs run gives it to every program that is started here", name)
+	case err == nil && name == "soft0":
+		return ok("%s works; it needs no kernel device, and reaches this machine only (soft:INTERFACE reaches others)", name)
 	case err == nil:
-		f = ok("%s works; it needs no kernel device, and reaches this machine only (soft:INTERFACE reaches others)", name)
-		if name != "soft0" {
-			f = ok("%s works", name)
-		}
+		return ok("%s works", name)
 	case errors.Is(err, syscall.EADDRINUSE) && h.exists("sys/module/rdma_rxe") && name == "soft0" && len(h.devices)+len(h.others) > 0:
-		f = ok("soft0, the device in software, cannot run beside rdma_rxe, which has UDP port 4791")
+		return ok("soft0, the device in software, cannot run beside rdma_rxe, which has UDP port 4791")
 	case errors.Is(err, syscall.EADDRINUSE) && h.exists("sys/module/rdma_rxe"):
-		f = fail(h.asRoot("modprobe -r rdma_rxe"), "%s: rdma_rxe has UDP port 4791, and keeps it without a device", name)
+		return fail(h.asRoot("modprobe -r rdma_rxe"), "%s: rdma_rxe has UDP port 4791, and keeps it without a device", name)
 	case errors.Is(err, syscall.EADDRINUSE):
-		f = fail("ss -lunp 'sport = :4791'  # names the program that has the port", "%s: UDP port 4791 is taken", name)
+		return fail("ss -lunp 'sport = :4791'  # names the program that has the port", "%s: UDP port 4791 is taken", name)
 	default:
-		f = fail(h.explain(err), "%s does not work: %v", name, err)
+		return fail(h.explain(err), "%s does not work: %v", name, err)
 	}
-	f.Device = name
-	return []Finding{f}
 }
 
-func route(ctx context.Context, h *Host) []Finding {
+func route(ctx context.Context, h *Host) Finding {
 	if h.Peer == "" {
 		return skip("no HOST given; rdma_lab doctor HOST also checks the way to HOST")
 	}
@@ -96,30 +90,30 @@ func route(ctx context.Context, h *Host) []Finding {
 	}
 	addr, err := h.Lookup(ctx, h.Peer)
 	if err != nil {
-		return []Finding{fail("getent hosts "+quoted(h.Peer), "the name %s has no address: %v", h.Peer, err)}
+		return fail("getent hosts "+quoted(h.Peer), "the name %s has no address: %v", h.Peer, err)
 	}
 	h.peer = addr
 	source, err := h.Source(addr)
 	if err != nil {
-		return []Finding{fail(h.asRoot("ip route add "+quoted(addr.String())+" dev "+cmp.Or(h.netdevForRXE(), "INTERFACE"))+"  # or via a router", "no route to %v: %v", addr, err)}
+		return fail(h.asRoot("ip route add "+quoted(addr.String())+" dev "+cmp.Or(h.netdevForRXE(), "INTERFACE"))+"  # or via a router", "no route to %v: %v", addr, err)
 	}
 	link, _ := h.owner(source)
 	via, here := cmp.Or(link.Name, "an unknown interface"), source.IsLoopback() || addr == source
 	if isSoft(h.Device) {
 		h.dialed = h.Device
-		return []Finding{ok("the route to %v goes through %s", addr, via)}
+		return ok("the route to %v goes through %s", addr, via)
 	}
 	if len(h.devices) == 0 {
 		h.dialed = "soft:" + via
 		if here {
 			h.dialed = "soft0"
 		}
-		return []Finding{ok("the route to %v goes through %s; with no kernel device, %s can take it", addr, via, h.dialed)}
+		return ok("the route to %v goes through %s; with no kernel device, %s can take it", addr, via, h.dialed)
 	}
 	for _, d := range usable {
 		if d.netdev == via || d.netdev == "" || here {
 			h.dialed = d.name
-			return []Finding{ok("the route to %v goes through %s, and %s is on %s", addr, via, d.name, cmp.Or(d.netdev, "InfiniBand"))}
+			return ok("the route to %v goes through %s, and %s is on %s", addr, via, d.name, cmp.Or(d.netdev, "InfiniBand"))
 		}
 	}
 	d := usable[0]
@@ -127,7 +121,7 @@ func route(ctx context.Context, h *Host) []Finding {
 	if d.driver == "rxe" {
 		try = h.asRoot("rdma link add " + h.freeName() + " type rxe netdev " + via)
 	}
-	return []Finding{fail(try, "the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)}
+	return fail(try, "the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)
 }
 
 // freeName is the first name of an rxe device that is free.
@@ -139,10 +133,10 @@ func (h *Host) freeName() string {
 	}
 }
 
-func server(ctx context.Context, h *Host) []Finding {
+func server(ctx context.Context, h *Host) Finding {
 	switch {
 	case h.Peer == "":
-		return quietly(skip("no HOST given"))
+		return quietly("no HOST given")
 	case !h.peer.IsValid() || h.failed["route"]:
 		return skip("no route was found")
 	}
@@ -153,16 +147,14 @@ func server(ctx context.Context, h *Host) []Finding {
 	ping := "ping -c 3 " + quoted(h.peer.String())
 	switch {
 	case err == nil:
-		return []Finding{ok("TCP port %d of %v answers", h.Port, h.peer)}
+		return ok("TCP port %d of %v answers", h.Port, h.peer)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		h.dialed = ""
-		return []Finding{warn(h.serverThere(), "%v is there, but nothing listens on its TCP port %d", h.peer, h.Port)}
+		return warn(h.serverThere(), "%v is there, but nothing listens on its TCP port %d", h.peer, h.Port)
 	case errors.Is(err, syscall.EHOSTUNREACH) || h.unresolved(h.peer):
-		return []Finding{fail(ping+"  # check the address, the cable and the VLAN",
-			"%v does not answer ARP, so no packet reaches it", h.peer)}
+		return fail(ping+"  # check the address, the cable and the VLAN", "%v does not answer ARP, so no packet reaches it", h.peer)
 	}
-	return []Finding{fail(ping+"  # if it answers, open TCP port "+to.String()[strings.LastIndex(to.String(), ":")+1:]+" there",
-		"%v does not answer on TCP port %d: %v", h.peer, h.Port, err)}
+	return fail(fmt.Sprintf("%s  # if it answers, open TCP port %d there", ping, h.Port), "%v does not answer on TCP port %d: %v", h.peer, h.Port, err)
 }
 
 // unresolved reports whether the kernel has asked for a neighbour's link address and got no answer.
@@ -186,10 +178,10 @@ var (
 	}
 )
 
-func hostJob(ctx context.Context, h *Host) []Finding {
+func hostJob(ctx context.Context, h *Host) Finding {
 	switch {
 	case h.Peer == "":
-		return quietly(skip("no HOST given"))
+		return quietly("no HOST given")
 	case h.dialed == "" || h.failed["route"] || h.failed["server"]:
 		return skip("no server was reached")
 	case h.failed["firewall"]:
@@ -197,22 +189,22 @@ func hostJob(ctx context.Context, h *Host) []Finding {
 	}
 	to := netip.AddrPortFrom(h.peer, uint16(h.Port))
 	if err := h.job(ctx, to, small); err != nil {
-		return []Finding{h.jobFailed(to, err)}
+		return h.jobFailed(to, err)
 	}
 	for _, job := range large {
 		var completion *verbs.WCError
 		switch err := h.job(ctx, to, job); {
 		case err == nil:
 		case errors.Is(err, syscall.ECONNREFUSED): // rdma_server --once
-			return []Finding{ok("%s WRITEs a text to %v and READs it back; then the server ended", h.dialed, to)}
+			return ok("%s WRITEs a text to %v and READs it back; then the server ended", h.dialed, to)
 		case errors.As(err, &completion):
-			return []Finding{fail("ping -c 3 -M do -s 1100 "+quoted(h.peer.String())+"  # then --mtu 512 at both ends, or a larger MTU on the way",
-				"small messages to %v arrive, and large ones do not: the network's MTU is below the path MTU: %v", h.peer, err)}
+			return fail("ping -c 3 -M do -s 1100 "+quoted(h.peer.String())+"  # then --mtu 512 at both ends, or a larger MTU on the way",
+				"small messages to %v arrive, and large ones do not: the network's MTU is below the path MTU: %v", h.peer, err)
 		default:
-			return []Finding{warn(h.clientHere(job), "a text went to %v and back, but a larger job failed: %v", to, err)}
+			return warn(h.clientHere(job), "a text went to %v and back, but a larger job failed: %v", to, err)
 		}
 	}
-	return []Finding{ok("%s WRITEs to %v and READs from it, small messages and large ones", h.dialed, to)}
+	return ok("%s WRITEs to %v and READs from it, small messages and large ones", h.dialed, to)
 }
 
 // verdict says what can run here, if no check failed.
@@ -220,14 +212,11 @@ func verdict(_ context.Context, h *Host) []Finding {
 	if len(h.failed) > 0 {
 		return nil // the error names the checks
 	}
-	names := cmp.Or(h.Device, "soft0")
-	if len(h.devices) > 0 {
-		names = ""
-		for i, d := range h.devices {
-			names += []string{"", ", "}[min(i, 1)] + d.name
-		}
+	var names []string
+	for _, d := range h.devices {
+		names = append(names, d.name)
 	}
-	return []Finding{ok("you can run everything on %s", names)}
+	return []Finding{ok("you can run everything on %s", cmp.Or(strings.Join(names, ", "), h.Device, "soft0"))}
 }
 
 // job runs one of the jobs with HOST, for a fifth of the doctor's time at most.
