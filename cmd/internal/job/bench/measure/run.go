@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -405,22 +406,18 @@ func (r *Run) post(x *pair) error {
 // failure returns why one of n completions failed: the first failure that is not a flush.
 // If all are flushed receives it looks in the send queues.
 func (r *Run) failure(n int) error {
-	var flushed error
-	for range 2 {
-		for i := range r.wcs[:n] {
-			switch wc := &r.wcs[i]; {
-			case wc.Status == verbs.WCWRFlushErr && flushed == nil:
-				flushed = wc.Err()
-			case wc.Status != verbs.WCSuccess && wc.Status != verbs.WCWRFlushErr:
-				return wc.Err()
-			}
-		}
-		var err error
-		if n, err = r.on.SendCQ.Poll(r.wcs[:]); err != nil {
-			return err
-		}
+	failed := kit.FirstFailure(r.wcs[:n])
+	if !kit.Flushed(failed) {
+		return failed
 	}
-	return flushed
+	n, err := r.on.SendCQ.Poll(r.wcs[:])
+	if err != nil {
+		return err
+	}
+	if cause := kit.FirstFailure(r.wcs[:n]); cause != nil && !kit.Flushed(cause) {
+		return cause
+	}
+	return failed
 }
 
 // over reports whether the duration is over. Without a duration it returns false.
