@@ -25,15 +25,15 @@ import (
 //
 // also gets each packet too, if it is not zero; without o.PCAP only those that it wants.
 func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Closer, error) {
-	if o.PCAP == "" {
-		if also.packet != nil {
-			stop, err := softroce.CaptureOnly(dev, also.wanted, also.packet)
-			if err != nil {
-				return nil, err
-			}
-			return closerFunc(stop), nil
-		}
+	switch {
+	case o.PCAP == "" && also.packet == nil:
 		return closerFunc(func() error { return nil }), nil
+	case o.PCAP == "":
+		stop, err := softroce.CaptureOnly(dev, also.wanted, also.packet)
+		if err != nil {
+			return nil, err
+		}
+		return closerFunc(stop), nil
 	}
 	if err := softroce.CanCapture(dev); err != nil {
 		return nil, errors.WithMessage(err, "--pcap")
@@ -48,7 +48,13 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Cl
 		kit.CloseAll(&err, file)
 		return nil, errors.WithMessage(err, "--pcap")
 	}
-	stop, err := softroce.Capture(dev, both(packets.Packet, also.packet))
+	stop, err := softroce.Capture(dev, func(at time.Time, ip []byte) error {
+		err := packets.Packet(at, ip)
+		if err == nil && also.packet != nil {
+			err = also.packet(at, ip)
+		}
+		return err
+	})
 	if err != nil {
 		kit.CloseAll(&err, file)
 		return nil, errors.WithMessage(err, "--pcap")
@@ -68,19 +74,6 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Cl
 type sink struct {
 	packet func(at time.Time, ip []byte) error
 	wanted func(to netip.Addr, qpn uint32) bool // nil: all packets are wanted
-}
-
-// both gives each packet to two functions, of which the second may be nil.
-func both(a, b func(at time.Time, ip []byte) error) func(at time.Time, ip []byte) error {
-	if b == nil {
-		return a
-	}
-	return func(at time.Time, ip []byte) error {
-		if err := a(at, ip); err != nil {
-			return err
-		}
-		return b(at, ip)
-	}
 }
 
 type closerFunc func() error

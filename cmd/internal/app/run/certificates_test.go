@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/secure"
 	"github.com/rawverbs/rawverbs/internal/secure/credentials"
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -111,7 +112,7 @@ func (l *lab) after(t *testing.T, d time.Duration, parts ...string) {
 func TestCertificateExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, counts := openLab(t, 0, 366*day), new(Counts)
-		counts.secure(l.certificates)
+		counts.serve(nil, admission.Limits{}, l.certificates)
 		first := l.serial()
 		l.after(t, 352*day)
 		for range 14 {

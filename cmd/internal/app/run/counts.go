@@ -117,24 +117,18 @@ func (c *Counts) use(dev *verbs.Device, port uint8, check func() error) {
 	c.device, c.port, c.check = dev, port, check
 }
 
-// admit sets the controller whose usage a Snapshot has.
-func (c *Counts) admit(controller *admission.Controller, limits admission.Limits) {
+// serve says that the server takes clients: a Snapshot has the usage of the controller, and the validity of the certificates.
+func (c *Counts) serve(controller *admission.Controller, limits admission.Limits, tls *certificates) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.admission, c.limits = controller, limits
+	c.state, c.admission, c.limits, c.tls = Serving, controller, limits, tls
 }
 
-// secure sets the certificates whose validity a Snapshot has.
-func (c *Counts) secure(tls *certificates) {
+// stop says that the server takes no more clients.
+func (c *Counts) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tls = tls
-}
-
-func (c *Counts) enter(s State) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state = s
+	c.state = Stopping
 }
 
 // expect makes the counts of the jobs that the server does. A Snapshot has them from now on, so that an alert sees

@@ -81,14 +81,11 @@ func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
 		r.header.Server.Why = "the server keeps no records for its clients; try: a server of this program's version"
 		return
 	}
-	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
-		limited, cancel := endWith(limited, ctx)
-		defer cancel()
+	farewell(ctx, conn, func(ctx context.Context, tcp *oob.Conn) {
 		var err error
-		if r.fetched, err = trace.Fetch(limited, tcp, r.recorder); err != nil {
+		if r.fetched, err = trace.Fetch(ctx, tcp, r.recorder); err != nil {
 			r.header.Server.Why = "it could not be fetched: " + err.Error()
 		}
-		return nil // the job succeeded: the record says what is missing
 	})
 }
 
@@ -217,22 +214,20 @@ func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
 	if !g.wanted {
 		return
 	}
-	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
-		limited, cancel := endWith(limited, ctx)
-		defer cancel()
-		if err := trace.Give(limited, tcp, g.recorder, g.part); err != nil {
+	farewell(ctx, conn, func(ctx context.Context, tcp *oob.Conn) {
+		if err := trace.Give(ctx, tcp, g.recorder, g.part); err != nil {
 			event.RecordFailed.LogAt(slog.LevelWarn, g.log, "the client did not take its record", slog.String("error", err.Error()))
 		}
-		return nil // the job succeeded
 	})
 }
 
-// endWith returns a context that also ends when other ends, with its cause.
-func endWith(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+// farewell has Close call part, with a context that also ends when ctx ends. The job has succeeded, so part cannot fail it.
+func farewell(ctx context.Context, conn *rc.Conn, part func(context.Context, *oob.Conn)) {
+	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
+		limited, cancel := context.WithCancelCause(limited)
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+		part(limited, tcp)
+		return nil
+	})
 }

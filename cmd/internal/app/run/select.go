@@ -25,6 +25,14 @@ const (
 	ServerRole
 )
 
+// side defines the flags of the role's side of a job, and returns the side.
+func (r Role) side(t kit.Type, f *pflag.FlagSet) kit.Side {
+	if r == ServerRole {
+		return t.Server(f)
+	}
+	return t.Client(f)
+}
+
 // Selection is the job that a command line selects, with this command's side of it.
 type Selection struct {
 	Peer  kit.Peer
@@ -89,11 +97,7 @@ func newSelection(role Role, peer, name string) (*Selection, error) {
 func (s *Selection) add(t kit.Type) {
 	f := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
 	f.SortFlags = false
-	side := t.Client
-	if s.role == ServerRole {
-		side = t.Server
-	}
-	s.sides[t.Name] = side(f)
+	s.sides[t.Name] = s.role.side(t, f)
 	if f.HasFlags() {
 		s.Flags = append(s.Flags, Group{t.Name, f})
 	}
@@ -196,11 +200,7 @@ func usersOf(role Role, flag string) map[string][]string {
 	for _, p := range peers {
 		for _, t := range p.Jobs {
 			f := pflag.NewFlagSet("", pflag.ContinueOnError)
-			define := t.Client
-			if role == ServerRole {
-				define = t.Server
-			}
-			define(f)
+			role.side(t, f)
 			found := f.Lookup(flag)
 			if len(flag) == 1 {
 				found = f.ShorthandLookup(flag)

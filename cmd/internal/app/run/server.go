@@ -110,17 +110,15 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	defer kit.CloseAll(&err, listener)
 	if secured != nil {
-		o.Counts.secure(secured)
 		go secured.watch(ctx, o.Hangup)
 	}
 	controller := admission.New(limits)
 	controller.Freed = new(budget.Reclaimer).Freed
-	o.Counts.admit(controller, limits)
-	o.Counts.enter(Serving)
+	o.Counts.serve(controller, limits, secured)
 	if err := systemd.Notify(systemd.Ready); err != nil {
 		return err
 	}
-	defer o.Counts.enter(Stopping)
+	defer o.Counts.stop()
 	s := &server{ServerOptions: o, dev: dev, all: all, live: live, admission: controller}
 	if o.Once {
 		return s.serveOne(ctx, listener)

@@ -42,7 +42,7 @@ func (s *server) graceful(ctx context.Context) (jobs context.Context, stop func(
 // leave stops listening and waits for the clients. It returns an error if clients do not end
 // although their jobs were ended; the process then exits with them.
 func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.Closer) error {
-	s.Counts.enter(Stopping)
+	s.Counts.stop()
 	_ = l.Close() // the listener has failed, or Serve closes it again
 	// If systemd does not get this, the stop has its TimeoutStopSec, as of a program that reports nothing.
 	_ = systemd.Notify(systemd.Stopping(s.Grace + 2*cutLimit))
