@@ -110,51 +110,38 @@ func purpose(move qpstate.Transition) string {
 	return "The send queue works again."
 }
 
-// usual returns a usual value of an attribute.
+// usual returns a usual value of an attribute, or "".
 func usual(bit qpstate.Mask, move qpstate.Transition) string {
-	rtr, rts := (qpstate.Endpoint{}).Connect(qpstate.Endpoint{}, qpstate.AHAttr{})
-	switch bit {
-	case qpstate.MaskState:
+	if bit == qpstate.MaskState {
 		return move.To.Name()
-	case qpstate.MaskCurState:
-		return "leave it out"
-	case qpstate.MaskEnSQDAsyncNotify:
-		return "1, if the program waits for IBV_EVENT_SQ_DRAINED"
-	case qpstate.MaskAccessFlags:
-		return "REMOTE_WRITE|REMOTE_READ, or 0 if the peer only SENDs"
-	case qpstate.MaskPKeyIndex:
-		return "0"
-	case qpstate.MaskPort:
-		return "1: ports count from 1"
-	case qpstate.MaskQKey:
-		return "0x11111111, the same at both ends; below 0x80000000"
-	case qpstate.MaskAV:
-		return "is_global 1, dgid the peer's GID, sgid_index from \"rdma_lab gids\", port_num the one of INIT, hop_limit 64"
-	case qpstate.MaskPathMTU:
-		return "the smaller active MTU of both ends; 1024 on Ethernet with 1500 bytes"
-	case qpstate.MaskTimeout:
-		return rts.Value(bit)
-	case qpstate.MaskRetryCnt:
-		return rts.Value(bit) + ", the most"
-	case qpstate.MaskRNRRetry:
-		return rts.Value(bit)
-	case qpstate.MaskRQPSN:
-		return "the peer's SQ_PSN"
-	case qpstate.MaskMaxRdAtomic:
-		return "the peer's MAX_DEST_RD_ATOMIC; at most the device's max_qp_init_rd_atom"
-	case qpstate.MaskAltPath, qpstate.MaskPathMigState:
-		return "leave it out on RoCE"
-	case qpstate.MaskMinRNRTimer:
-		return rtr.Value(bit) + "; 0 is the longest wait, 655 ms"
-	case qpstate.MaskSQPSN:
-		return "a random number of 24 bits"
-	case qpstate.MaskMaxDestRdAtomic:
-		return "16; at most the device's max_qp_rd_atom; 0 refuses READs and atomics"
-	case qpstate.MaskDestQPN:
-		return "the peer's qp_num"
 	}
-	return ""
+	return usualValues[bit]
 }
+
+var usualValues = func() map[qpstate.Mask]string {
+	rtr, rts := (qpstate.Endpoint{}).Connect(qpstate.Endpoint{}, qpstate.AHAttr{})
+	return map[qpstate.Mask]string{
+		qpstate.MaskCurState:         "leave it out",
+		qpstate.MaskEnSQDAsyncNotify: "1, if the program waits for IBV_EVENT_SQ_DRAINED",
+		qpstate.MaskAccessFlags:      "REMOTE_WRITE|REMOTE_READ, or 0 if the peer only SENDs",
+		qpstate.MaskPKeyIndex:        "0",
+		qpstate.MaskPort:             "1: ports count from 1",
+		qpstate.MaskQKey:             "0x11111111, the same at both ends; below 0x80000000",
+		qpstate.MaskAV:               "is_global 1, dgid the peer's GID, sgid_index from \"rdma_lab gids\", port_num the one of INIT, hop_limit 64",
+		qpstate.MaskPathMTU:          "the smaller active MTU of both ends; 1024 on Ethernet with 1500 bytes",
+		qpstate.MaskTimeout:          rts.Value(qpstate.MaskTimeout),
+		qpstate.MaskRetryCnt:         rts.Value(qpstate.MaskRetryCnt) + ", the most",
+		qpstate.MaskRNRRetry:         rts.Value(qpstate.MaskRNRRetry),
+		qpstate.MaskRQPSN:            "the peer's SQ_PSN",
+		qpstate.MaskMaxRdAtomic:      "the peer's MAX_DEST_RD_ATOMIC; at most the device's max_qp_init_rd_atom",
+		qpstate.MaskAltPath:          "leave it out on RoCE",
+		qpstate.MaskPathMigState:     "leave it out on RoCE",
+		qpstate.MaskMinRNRTimer:      rtr.Value(qpstate.MaskMinRNRTimer) + "; 0 is the longest wait, 655 ms",
+		qpstate.MaskSQPSN:            "a random number of 24 bits",
+		qpstate.MaskMaxDestRdAtomic:  "16; at most the device's max_qp_rd_atom; 0 refuses READs and atomics",
+		qpstate.MaskDestQPN:          "the peer's qp_num",
+	}
+}()
 
 // Text has the attributes by rule.
 func (r *MoveReport) Text() string {
