@@ -57,14 +57,9 @@ made; client=FILE or server=FILE sets the end.`,
 
 // readReport reads a record and captures.
 func readReport(record string, captures []string) (page *draw.Report, events int, err error) {
-	file, err := os.Open(record)
+	rec, err := trace.ReadFile(record)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w; try: rdma_client --record %s …, which writes the file", err, record)
-	}
-	defer file.Close()
-	rec, err := trace.ReadRecord(file)
-	if err != nil {
-		return nil, 0, errors.WithMessage(err, record)
+		return nil, 0, err
 	}
 	page = draw.New(rec)
 	for _, name := range captures {

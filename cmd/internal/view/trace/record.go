@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -135,6 +136,17 @@ func ReadRecord(r io.Reader) (*Record, error) {
 		}
 	}
 	return rec, nil
+}
+
+// ReadFile reads a file by ReadRecord.
+func ReadFile(name string) (*Record, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w; try: rdma_client --record %s …, which writes the file", err, name)
+	}
+	defer file.Close()
+	rec, err := ReadRecord(file)
+	return rec, errors.WithMessage(err, name)
 }
 
 func parseHeader(line []byte) (Header, error) {
