@@ -59,123 +59,92 @@ func task(id, subject, lesson string, start, solution []Action, goals ...Goal) e
 // exam returns the parts in their order: a question and a task of each subject in turn.
 var exam = sync.OnceValue(func() []examPart {
 	return []examPart{
-		question("init", subjectStates, "rtr", 3), drainTask(),
-		question("psns", subjectWire, "gap", 2), rnrTask(),
-		question("check", subjectMemory, "rdma", 2), rightsTask(),
-		question("signal", subjectQueues, "signalling", 1), noticeTask(),
-		question("flushed", subjectErrors, "errors", 3), recoverTask(),
-		question("mask", subjectStates, "rtr", 1), silentTask(),
-		question("damage", subjectWire, "loss", 3), twiceTask(),
-		question("closed", subjectMemory, "errors", 1), boundsTask(),
-		question("overrun", subjectQueues, "overrun", 2), fullTask(),
-		question("retries", subjectErrors, "loss", 1), flushTask(),
+		question("init", subjectStates, "rtr", 3),
+		// TIMEOUT cannot change in RTS, so the send queue must drain first. The request 1 is in flight.
+		task("drain", subjectStates, "sqd", script(connected(nil, nil), recv("server", 1, 0, 64), send(1, 16)),
+			script(move("client", theQP, "SQD", nil), run, move("client", theQP, "SQD", values{"TIMEOUT": 18}), move("client", theQP, "RTS", nil), poll("client")),
+			Goal{"timeout", func(g *glance) bool {
+				return !g.wasReset(client) && slices.ContainsFunc(g.qps(client), func(o *object) bool {
+					in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
+					return in.Attr.Timeout == 18 && in.Attr.State == qpstate.RTS
+				})
+			}},
+			Goal{"sent", func(g *glance) bool {
+				return g.polled(client, "SUCCESS", func(c *Completion) bool { return c.Opcode == "SEND" && c.ID == 1 })
+			}}),
+		question("psns", subjectWire, "gap", 2),
+		task("rnr", subjectWire, "rnr", script(connected(nil, nil), recv("server", 1, 0, 64)),
+			script(send(1, 16), send(2, 16), step, step, step, recv("server", 2, 64, 64), run, poll("client")),
+			Goal{"nak", func(g *glance) bool {
+				return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" && p.From == "server" })
+			}},
+			Goal{"sent", func(g *glance) bool {
+				return g.goal("nak") && !g.wasReset(client) && sent(g) && !slices.ContainsFunc(g.qps(client), func(o *object) bool {
+					in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
+					return len(in.Sends) > 0
+				})
+			}}),
+		question("check", subjectMemory, "rdma", 2),
+		// The server's queue pair does not permit READs, though its region does.
+		task("rights", subjectMemory, "init", script(both(objects), toInit("client"),
+			move("server", theQP, "INIT", initRC.changed(values{"ACCESS_FLAGS": []string{"REMOTE_WRITE"}})), both(tell), both(toRTR), both(toRTS), text("server", 128, stored)),
+			script(move("server", theQP, "RTS", values{"ACCESS_FLAGS": qpRights}),
+				post(WR{ID: 1, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("client")),
+			Goal{"read", func(g *glance) bool {
+				return g.polled(client, "SUCCESS", opcode("RDMA_READ")) && g.holds(client, stored)
+			}}),
+		question("signal", subjectQueues, "signalling", 1),
+		task("notice", subjectQueues, "immediate", script(connected(nil, nil), text("client", 0, written)),
+			script(recv("server", 1, 0, 0), post(WR{ID: 1, Opcode: "RDMA_WRITE_WITH_IMM", SGL: sge(0, 21), Imm: 42, Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("server")),
+			Goal{"notice", func(g *glance) bool {
+				return g.holds(server, written) && g.polled(server, "SUCCESS", func(c *Completion) bool {
+					return c.Opcode == "RECV_RDMA_WITH_IMM" && c.Imm != nil && *c.Imm == 42 && int(c.ByteLen) == len(written)
+				})
+			}}),
+		question("flushed", subjectErrors, "errors", 3),
+		task("recover", subjectErrors, "errors", script(connected(nil, nil), wrongWrite(1), run, poll("client")),
+			script(both(reset), both(toInit), both(toRTR), both(toRTS), recv("server", 1, 0, 64), send(2, 16), run, poll("client"), poll("server")),
+			Goal{"sent", sent},
+			Goal{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) }}),
+		question("mask", subjectStates, "rtr", 1),
+		// The client's DEST_QPN is of no queue pair, so nothing answers.
+		task("silent", subjectStates, "rtr", script(both(objects), both(toInit), both(tell),
+			move("client", theQP, "RTR", rtrRC.changed(values{"DEST_QPN": 0x123})), toRTR("server"),
+			move("client", theQP, "RTS", rtsRC.changed(impatient)), toRTS("server"), recv("server", 1, 0, 64), send(1, 16), run, poll("client")),
+			script(reset("client"), toInit("client"), toRTR("client"), toRTS("client"), send(2, 16), run, poll("client")),
+			Goal{"sent", sent}),
+		question("damage", subjectWire, "loss", 3),
+		// The request arrives twice, because its acknowledgement is lost.
+		task("twice", subjectWire, "loss", script(connected(nil, values{"TIMEOUT": 10}), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
+			script(send(1, 16), step, drop(2), run, poll("client")),
+			Goal{"twice", func(g *glance) bool {
+				return g.packet(func(p *PacketView) bool { return p.Outcome == "duplicates" && p.From == "client" })
+			}},
+			Goal{"sent", func(g *glance) bool { return g.goal("twice") && sent(g) }}),
+		question("closed", subjectMemory, "errors", 1),
+		// The key is right, and yet the request is refused.
+		task("bounds", subjectMemory, "errors", connected(nil, nil),
+			script(post(onRegion(1, "RDMA_WRITE", bufSize-8, 16)), run, poll("client")),
+			Goal{"refused", func(g *glance) bool {
+				return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return c.Check != "" && !strings.HasPrefix(c.Check, simulated.NoRegion) })
+			}}),
+		question("overrun", subjectQueues, "overrun", 2),
+		// A send queue has room again when a completion behind its requests was polled.
+		task("full", subjectQueues, "signalling", connected(nil, nil),
+			script(post(writes(1, sendPlaces)...), post(writes(1+sendPlaces, 1)...), run, poll("client"), post(writes(1+sendPlaces, 1)...)),
+			Goal{"full", func(g *glance) bool { return g.refused("post_send", "ENOMEM") && g.action.Host == "client" }},
+			Goal{"again", func(g *glance) bool {
+				return g.goal("full") && g.at("post_send", client) && g.result.Accepted > 0 && g.state(client, 0, qpstate.RTS)
+			}}),
+		question("retries", subjectErrors, "loss", 1),
+		// The program wants its buffers back, and no request has failed.
+		task("flush", subjectErrors, "errors", script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64), recv("server", 3, 128, 64)),
+			script(move("server", theQP, "ERR", nil), poll("server")),
+			Goal{"flushed", func(g *glance) bool {
+				return g.polled(server, "WR_FLUSH_ERR", nil) && !slices.ContainsFunc(g.result.Completions, func(c Completion) bool { return c.Status != "WR_FLUSH_ERR" }) && len(g.result.Completions) == 3
+			}}),
 	}
 })
 
 // sent reports whether the action polled the success of a SEND at the client.
 func sent(g *glance) bool { return g.polled(client, "SUCCESS", opcode("SEND")) }
-
-// drainTask: TIMEOUT cannot change in RTS, so the send queue must drain first. The request 1 is in flight.
-func drainTask() examPart {
-	return task("drain", subjectStates, "sqd", script(connected(nil, nil), recv("server", 1, 0, 64), send(1, 16)),
-		script(move("client", theQP, "SQD", nil), run, move("client", theQP, "SQD", values{"TIMEOUT": 18}), move("client", theQP, "RTS", nil), poll("client")),
-		Goal{"timeout", func(g *glance) bool {
-			return !g.wasReset(client) && slices.ContainsFunc(g.qps(client), func(o *object) bool {
-				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
-				return in.Attr.Timeout == 18 && in.Attr.State == qpstate.RTS
-			})
-		}},
-		Goal{"sent", func(g *glance) bool {
-			return g.polled(client, "SUCCESS", func(c *Completion) bool { return c.Opcode == "SEND" && c.ID == 1 })
-		}})
-}
-
-func rnrTask() examPart {
-	return task("rnr", subjectWire, "rnr", script(connected(nil, nil), recv("server", 1, 0, 64)),
-		script(send(1, 16), send(2, 16), step, step, step, recv("server", 2, 64, 64), run, poll("client")),
-		Goal{"nak", func(g *glance) bool {
-			return g.packet(func(p *PacketView) bool { return p.Why.Kind == "rnr nak" && p.From == "server" })
-		}},
-		Goal{"sent", func(g *glance) bool {
-			return g.goal("nak") && !g.wasReset(client) && sent(g) && !slices.ContainsFunc(g.qps(client), func(o *object) bool {
-				in, _ := g.s.world.InspectQP(g.s.hosts[client].side, o.qp)
-				return len(in.Sends) > 0
-			})
-		}})
-}
-
-// rightsTask: the server's queue pair does not permit READs, though its region does.
-func rightsTask() examPart {
-	few := values{"ACCESS_FLAGS": []string{"REMOTE_WRITE"}}
-	start := script(both(objects), toInit("client"), move("server", theQP, "INIT", initRC.changed(few)), both(tell), both(toRTR), both(toRTS), text("server", 128, stored))
-	read := post(WR{ID: 1, Opcode: "RDMA_READ", SGL: sge(64, 18), Remote: &Remote{MR: theMR, Offset: 128}})
-	return task("rights", subjectMemory, "init", start,
-		script(move("server", theQP, "RTS", values{"ACCESS_FLAGS": qpRights}), read, run, poll("client")),
-		Goal{"read", func(g *glance) bool {
-			return g.polled(client, "SUCCESS", opcode("RDMA_READ")) && g.holds(client, stored)
-		}})
-}
-
-func noticeTask() examPart {
-	return task("notice", subjectQueues, "immediate", script(connected(nil, nil), text("client", 0, written)),
-		script(recv("server", 1, 0, 0), post(WR{ID: 1, Opcode: "RDMA_WRITE_WITH_IMM", SGL: sge(0, 21), Imm: 42, Remote: &Remote{MR: theMR, Offset: 128}}), run, poll("server")),
-		Goal{"notice", func(g *glance) bool {
-			return g.holds(server, written) && g.polled(server, "SUCCESS", func(c *Completion) bool {
-				return c.Opcode == "RECV_RDMA_WITH_IMM" && c.Imm != nil && *c.Imm == 42 && int(c.ByteLen) == len(written)
-			})
-		}})
-}
-
-func recoverTask() examPart {
-	return task("recover", subjectErrors, "errors", script(connected(nil, nil), wrongWrite(1), run, poll("client")),
-		script(both(reset), both(toInit), both(toRTR), both(toRTS), recv("server", 1, 0, 64), send(2, 16), run, poll("client"), poll("server")),
-		Goal{"sent", sent},
-		Goal{"received", func(g *glance) bool { return g.polled(server, "SUCCESS", opcode("RECV")) }})
-}
-
-// silentTask: the client's DEST_QPN is of no queue pair, so nothing answers.
-func silentTask() examPart {
-	start := script(both(objects), both(toInit), both(tell), move("client", theQP, "RTR", rtrRC.changed(values{"DEST_QPN": 0x123})), toRTR("server"),
-		move("client", theQP, "RTS", rtsRC.changed(impatient)), toRTS("server"), recv("server", 1, 0, 64), send(1, 16), run, poll("client"))
-	return task("silent", subjectStates, "rtr", start,
-		script(reset("client"), toInit("client"), toRTR("client"), toRTS("client"), send(2, 16), run, poll("client")),
-		Goal{"sent", sent})
-}
-
-// twiceTask: the request arrives twice, because its acknowledgement is lost.
-func twiceTask() examPart {
-	return task("twice", subjectWire, "loss", script(connected(nil, values{"TIMEOUT": 10}), recv("server", 1, 0, 64), recv("server", 2, 64, 64)),
-		script(send(1, 16), step, drop(2), run, poll("client")),
-		Goal{"twice", func(g *glance) bool {
-			return g.packet(func(p *PacketView) bool { return p.Outcome == "duplicates" && p.From == "client" })
-		}},
-		Goal{"sent", func(g *glance) bool { return g.goal("twice") && sent(g) }})
-}
-
-// boundsTask: the key is right, and yet the request is refused.
-func boundsTask() examPart {
-	return task("bounds", subjectMemory, "errors", connected(nil, nil),
-		script(post(onRegion(1, "RDMA_WRITE", bufSize-8, 16)), run, poll("client")),
-		Goal{"refused", func(g *glance) bool {
-			return g.polled(client, "REM_ACCESS_ERR", func(c *Completion) bool { return c.Check != "" && !strings.HasPrefix(c.Check, simulated.NoRegion) })
-		}})
-}
-
-// fullTask: a send queue has room again when a completion behind its requests was polled.
-func fullTask() examPart {
-	return task("full", subjectQueues, "signalling", connected(nil, nil),
-		script(post(writes(1, sendPlaces)...), post(writes(1+sendPlaces, 1)...), run, poll("client"), post(writes(1+sendPlaces, 1)...)),
-		Goal{"full", func(g *glance) bool { return g.refused("post_send", "ENOMEM") && g.action.Host == "client" }},
-		Goal{"again", func(g *glance) bool {
-			return g.goal("full") && g.at("post_send", client) && g.result.Accepted > 0 && g.state(client, 0, qpstate.RTS)
-		}})
-}
-
-// flushTask: the program wants its buffers back, and no request has failed.
-func flushTask() examPart {
-	return task("flush", subjectErrors, "errors", script(connected(nil, nil), recv("server", 1, 0, 64), recv("server", 2, 64, 64), recv("server", 3, 128, 64)),
-		script(move("server", theQP, "ERR", nil), poll("server")),
-		Goal{"flushed", func(g *glance) bool {
-			return g.polled(server, "WR_FLUSH_ERR", nil) && !slices.ContainsFunc(g.result.Completions, func(c Completion) bool { return c.Status != "WR_FLUSH_ERR" }) && len(g.result.Completions) == 3
-		}})
-}
