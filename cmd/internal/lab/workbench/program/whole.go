@@ -5,6 +5,7 @@
 package program
 
 import (
+	"cmp"
 	_ "embed" // the parts of the programs that do not change
 	"fmt"
 	"slices"
@@ -48,27 +49,31 @@ const (
 // Makes are the kinds of objects by the actions that make them.
 var Makes = map[string]string{"alloc_pd": "PD", "reg_mr": "MR", "create_cq": "CQ", "create_srq": "SRQ", "create_qp": "QP", "create_ah": "AH", "alloc_mw": "MW"}
 
-// variables calls declare once for each variable of a program: objects, and what was told.
-func (s *Session) variables(declare func(kind, host, name string)) {
+// variables declares the variables of a program, each once: objects, and what was told. declarations are by the kinds, "" for
+// the other kinds; their arguments are the host, the name and the kind, which the language spells.
+func (s *Session) variables(declarations map[string]string, spelled func(kind, host, name string) []any) string {
+	var b strings.Builder
 	seen := map[string]bool{}
-	once := func(kind, host, name string) {
-		if key := kind + " " + host + " " + name; name != "" && !seen[key] {
-			seen[key] = true
-			declare(kind, host, name)
+	declare := func(kind, host, name string) {
+		text := fmt.Sprintf(cmp.Or(declarations[kind], declarations[""]), spelled(kind, host, name)...)
+		if name != "" && !seen[text] {
+			seen[text] = true
+			b.WriteString(text)
 		}
 	}
 	for i := range s.Actions {
 		a := &s.Actions[i]
 		if kind, ok := Makes[a.Do]; ok {
-			once(kind, a.Host, a.Name)
+			declare(kind, a.Host, a.Name)
 		}
 		for _, h := range s.Hosts {
 			if a.Do == "exchange" && h.Name == a.Host {
-				once("endpoint", h.Peer, a.Name)
-				once("memory", h.Peer, a.MR)
+				declare("endpoint", h.Peer, a.Name)
+				declare("memory", h.Peer, a.MR)
 			}
 		}
 	}
+	return b.String()
 }
 
 // atEnd calls each for the objects that are open at the end, children first.
@@ -149,47 +154,24 @@ func (s *Session) Write(in Language) string {
 }
 
 func (cWriter) variables(s *Session) string {
-	var b strings.Builder
-	s.variables(func(kind, host, name string) {
-		v := host + "_" + name
-		switch kind {
-		case "endpoint":
-			fmt.Fprintf(&b, "struct endpoint %s_knows_%s;\n", host, name)
-		case "memory":
-			fmt.Fprintf(&b, "struct memory %s_knows_%s_memory;\n", host, name)
-		case "MR":
-			fmt.Fprintf(&b, "struct ibv_mr *%s;\nunsigned char *%s_bytes;\nuint32_t %s_lkey;\n", v, v, v)
-		case "CQ":
-			fmt.Fprintf(&b, "struct ibv_cq *%s;\nstruct ibv_comp_channel *%s_channel;\n", v, v)
-		case "QP":
-			fmt.Fprintf(&b, "struct ibv_qp *%s;\nuint32_t %s_psn;\n", v, v)
-		default:
-			fmt.Fprintf(&b, "struct ibv_%s *%s;\n", strings.ToLower(kind), v)
-		}
-	})
-	return b.String()
+	return s.variables(map[string]string{
+		"endpoint": "struct endpoint %[1]s_knows_%[2]s;\n",
+		"memory":   "struct memory %[1]s_knows_%[2]s_memory;\n",
+		"MR":       "struct ibv_mr *%[1]s_%[2]s;\nunsigned char *%[1]s_%[2]s_bytes;\nuint32_t %[1]s_%[2]s_lkey;\n",
+		"CQ":       "struct ibv_cq *%[1]s_%[2]s;\nstruct ibv_comp_channel *%[1]s_%[2]s_channel;\n",
+		"QP":       "struct ibv_qp *%[1]s_%[2]s;\nuint32_t %[1]s_%[2]s_psn;\n",
+		"":         "struct ibv_%[3]s *%[1]s_%[2]s;\n",
+	}, func(kind, host, name string) []any { return []any{host, name, strings.ToLower(kind)} })
 }
 
 func (goWriter) variables(s *Session) string {
-	var b strings.Builder
-	b.WriteString("var (\n")
-	s.variables(func(kind, host, name string) {
-		v := host + title(name)
-		switch kind {
-		case "endpoint":
-			fmt.Fprintf(&b, "\t%sKnows%s endpoint\n", host, title(name))
-		case "memory":
-			fmt.Fprintf(&b, "\t%sKnows%sMemory memory\n", host, title(name))
-		case "MR":
-			fmt.Fprintf(&b, "\t%s *verbs.MR\n\t%sLKey uint32\n", v, v)
-		case "QP":
-			fmt.Fprintf(&b, "\t%s *verbs.QP\n\t%sPSN uint32\n", v, v)
-		default:
-			fmt.Fprintf(&b, "\t%s *verbs.%s\n", v, kind)
-		}
-	})
-	b.WriteString(")\n")
-	return b.String()
+	return "var (\n" + s.variables(map[string]string{
+		"endpoint": "\t%[1]sKnows%[2]s endpoint\n",
+		"memory":   "\t%[1]sKnows%[2]sMemory memory\n",
+		"MR":       "\t%[1]s%[2]s *verbs.MR\n\t%[1]s%[2]sLKey uint32\n",
+		"QP":       "\t%[1]s%[2]s *verbs.QP\n\t%[1]s%[2]sPSN uint32\n",
+		"":         "\t%[1]s%[2]s *verbs.%[3]s\n",
+	}, func(kind, host, name string) []any { return []any{host, title(name), kind} }) + ")\n"
 }
 
 func (c cWriter) closed(h *Host, o *Object) string {
