@@ -72,7 +72,7 @@ func newClientSide(f *pflag.FlagSet, def measure.Plan) kit.Side {
 	var flags Flags
 	flags.Add(f, def)
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
-		table, err := flags.Table(&s, def, true)
+		table, err := flags.Table(&s, true)
 		return &endpoint{Table: table, gbits: flags.gbits, port: s.Port}, err
 	})
 }

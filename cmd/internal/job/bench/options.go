@@ -23,49 +23,41 @@ import (
 
 // Flags holds the values of the flags. The flags have perftest's long and short names.
 type Flags struct {
-	size     kit.Size // bytes of a message
-	iters    int      // messages of each queue pair
-	qps      int
-	txDepth  int // requests outstanding
-	rxDepth  int // receives posted
-	duration int // seconds; 0 measures by iters
-	margin   int // seconds at either end of duration that do not count; below 0 is perftest's rule
-	cqMod    int // one request in this many is signaled; 0 is perftest's rule
-	postList int // requests of each post
-	inline   int // bytes up to which messages are inline
-	all      bool
-	both     bool // both directions
-	events   bool // sleep until there are completions, instead of polling
+	plan     measure.Plan // what the flags are about, but for the following
+	size     kit.Size     // bytes of a message
+	duration int          // seconds; 0 measures by iterations
+	margin   int          // seconds at either end of duration that do not count; below 0 is perftest's rule
 	gbits    bool
 	chart    string // file; "" draws none
 }
 
 // Add defines the flags, with the defaults of a job.
 func (o *Flags) Add(f *pflag.FlagSet, def measure.Plan) {
-	o.size = kit.Size(def.Size)
+	o.plan, o.size = def, kit.Size(def.Size)
+	p := &o.plan
 	f.VarP(&o.size, "size", "s", "bytes of each message, such as 4096, 64K, 1M")
-	f.IntVarP(&o.iters, "iters", "n", def.Iterations, "messages of each queue pair")
-	f.IntVarP(&o.qps, "qps", "q", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
-	f.IntVarP(&o.txDepth, "tx-depth", "t", def.TxDepth, "requests outstanding on each queue pair, at most --iters")
-	f.IntVarP(&o.rxDepth, "rx-depth", "r", def.RxDepth, "receives posted on each queue pair, at most --iters")
+	f.IntVarP(&p.Iterations, "iters", "n", def.Iterations, "messages of each queue pair")
+	f.IntVarP(&p.QPs, "qps", "q", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
+	f.IntVarP(&p.TxDepth, "tx-depth", "t", def.TxDepth, "requests outstanding on each queue pair, at most --iters")
+	f.IntVarP(&p.RxDepth, "rx-depth", "r", def.RxDepth, "receives posted on each queue pair, at most --iters")
 	f.IntVarP(&o.duration, "duration", "D", 0, "measure for this many seconds, instead of --iters")
 	f.IntVarP(&o.margin, "margin", "f", -1, "seconds at the beginning and the end of --duration that are not measured (default: a quarter of it, in whole seconds)")
 	f.Lookup("margin").DefValue = "0" // pflag prints no zero; the usage has the default
-	f.BoolVarP(&o.all, "all", "a", false, "measure all sizes: the powers of two from 2 bytes to 8M")
-	f.BoolVarP(&o.both, "bidirectional", "b", false, "bandwidth in both directions at once")
-	f.IntVarP(&o.inline, "inline", "I", 0, "send messages of up to this many bytes inline")
-	f.IntVarP(&o.postList, "post-list", "l", 1, "post lists of this many requests")
-	f.BoolVarP(&o.events, "events", "e", false, "sleep until there are completions (default: poll)")
-	f.IntVarP(&o.cqMod, "cq-mod", "Q", 0, "one signaled request per this many requests (default: 100; 1 for a single size above 8K; with --post-list the length of the list; at most --tx-depth)")
+	f.BoolVarP(&p.All, "all", "a", false, "measure all sizes: the powers of two from 2 bytes to 8M")
+	f.BoolVarP(&p.Both, "bidirectional", "b", false, "bandwidth in both directions at once")
+	f.IntVarP(&p.Inline, "inline", "I", 0, "send messages of up to this many bytes inline")
+	f.IntVarP(&p.PostList, "post-list", "l", 1, "post lists of this many requests")
+	f.BoolVarP(&p.Events, "events", "e", false, "sleep until there are completions (default: poll)")
+	f.IntVarP(&p.CQMod, "cq-mod", "Q", 0, "one signaled request per this many requests (default: 100; 1 for a single size above 8K; with --post-list the length of the list; at most --tx-depth)")
 	f.BoolVar(&o.gbits, "report-gbits", false, "report bandwidth in Gb/s, 10^9 bits (default: MB/s, 2^20 bytes)")
 	f.StringVar(&o.chart, "chart", "", "draw the results in this file, .svg or .html; with --all a curve")
 }
 
 // Table makes one end's Table. The error is a usage.Error if the flags contradict each other.
-func (o *Flags) Table(s *kit.Session, def measure.Plan, client bool) (Table, error) {
+func (o *Flags) Table(s *kit.Session, client bool) (Table, error) {
 	t := Table{Tracer: kit.Tracer{Logger: s.Logger}, Unit: unitOf(o.gbits)}
 	var err error
-	if t.Plan, err = o.plan(def, client); err != nil {
+	if t.Plan, err = o.settled(client); err != nil {
 		return t, err
 	}
 	t.chart, err = newBenchChart(o.chart, t.Plan)
@@ -79,16 +71,13 @@ func unitOf(gbits bool) measure.Unit {
 	return measure.MB
 }
 
-// plan returns a job's defaults, changed by the flags.
-func (o *Flags) plan(p measure.Plan, client bool) (measure.Plan, error) {
+// settled returns the plan of the flags.
+func (o *Flags) settled(client bool) (measure.Plan, error) {
+	p := o.plan
 	if err := kit.CheckBuffer(o.size); err != nil {
 		return p, err
 	}
-	p.Client = client
-	p.Size, p.QPs = int(min(o.size, math.MaxInt32)), o.qps
-	p.Iterations, p.TxDepth, p.RxDepth = o.iters, o.txDepth, o.rxDepth
-	p.CQMod, p.PostList, p.Inline = o.cqMod, o.postList, o.inline
-	p.All, p.Both, p.Events = o.all, o.both, o.events
+	p.Client, p.Size = client, int(min(o.size, math.MaxInt32))
 	if o.duration < 0 || o.duration > math.MaxInt32 || o.margin > math.MaxInt32 {
 		return p, usage.Errorf("%d seconds, with margins of %d, cannot be measured; try: --duration 5", o.duration, o.margin)
 	}

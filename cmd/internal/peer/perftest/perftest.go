@@ -66,7 +66,7 @@ func newSide(f *pflag.FlagSet, def measure.Plan, client bool) kit.Side {
 	var flags table.Flags
 	flags.Add(f, def)
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
-		t, err := flags.Table(&s, def, client)
+		t, err := flags.Table(&s, client)
 		e := &endpoint{Table: t, port: s.Port}
 		e.show = e.Show
 		return e, err
