@@ -43,7 +43,7 @@ func newClientSide(f *pflag.FlagSet) kit.Side {
 	var o options
 	o.addFlags(f)
 	return kit.SideFunc(func(s kit.Session) (kit.Endpoint, error) {
-		p, err := o.plan()
+		p, err := o.chosen()
 		if err != nil {
 			return nil, err
 		}
@@ -83,11 +83,8 @@ var ops = []string{opWrite, opRead, opSend}
 
 // options are the values of the client's flags.
 type options struct {
+	plan
 	size, chunk kit.Size
-	op          string
-	outstanding int
-	signalEvery int
-	qps         int
 	csv         string
 }
 
@@ -118,9 +115,10 @@ const (
 	maxOutstanding = 1 << 20
 )
 
-// plan reads the flags.
-func (o *options) plan() (plan, error) {
-	p := plan{op: o.op, Chunked: kit.Chunked{Total: int64(o.size), Chunk: int(o.chunk)}, outstanding: o.outstanding, qps: o.qps, signalEvery: o.signalEvery, seed: rand.Uint64()}
+// chosen returns the plan of the flags.
+func (o *options) chosen() (plan, error) {
+	p := o.plan
+	p.Chunked, p.seed = kit.Chunked{Total: int64(o.size), Chunk: int(o.chunk)}, rand.Uint64()
 	if err := kit.CheckBuffer(o.size); err != nil {
 		return p, err
 	}
