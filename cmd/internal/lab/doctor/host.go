@@ -134,13 +134,15 @@ func (h *Host) markFailed(name, check string) {
 	}
 }
 
+// text returns a file, "" if it cannot be read.
+func (h *Host) text(elem ...string) string {
+	text, _ := fs.ReadFile(h.Files, path.Join(elem...))
+	return string(text)
+}
+
 // read returns the first line of a file, "" if it cannot be read.
 func (h *Host) read(elem ...string) string {
-	text, err := fs.ReadFile(h.Files, path.Join(elem...))
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
+	line, _, _ := strings.Cut(h.text(elem...), "\n")
 	return strings.TrimSpace(line)
 }
 
@@ -281,8 +283,7 @@ func (h *Host) netdevForRXE() string {
 
 // install is the command that installs a package, by its name on Debian and on Fedora.
 func (h *Host) install(debian, fedora string) string {
-	text, _ := fs.ReadFile(h.Files, "etc/os-release")
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(h.text("etc/os-release")) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		if key != "ID" && key != "ID_LIKE" {
 			continue
@@ -321,12 +322,3 @@ func (h *Host) container() string {
 }
 
 func isSoft(name string) bool { return name == "soft0" || strings.HasPrefix(name, "soft:") }
-
-// lines returns the lines of a file, nil if it cannot be read.
-func (h *Host) lines(name string) []string {
-	text, err := fs.ReadFile(h.Files, name)
-	if err != nil {
-		return nil
-	}
-	return strings.Split(string(text), "\n")
-}

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	stderrors "errors"
 	"fmt"
@@ -84,8 +85,7 @@ func (h *Host) hasModule(kernel, module string) bool {
 
 // modulePackage is the command that installs the module's package.
 func (h *Host) modulePackage(kernel string) string {
-	text, _ := fs.ReadFile(h.Files, "etc/os-release")
-	switch id := string(text); {
+	switch id := h.text("etc/os-release"); {
 	case strings.Contains(id, "ubuntu"):
 		return h.asRoot("apt-get install linux-modules-extra-" + kernel)
 	case strings.Contains(id, "debian"):
@@ -241,19 +241,13 @@ func (h *Host) processNear(d *device) string {
 			pids = append(pids, name)
 		}
 	}
-	slices.SortFunc(pids, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(pids, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	for _, pid := range pids {
-		interfaces, _ := fs.ReadFile(h.Files, "proc/"+pid+"/net/dev")
-		routes, _ := fs.ReadFile(h.Files, "proc/"+pid+"/net/fib_trie")
-		if !strings.Contains(string(interfaces), " "+d.netdev+":") && !strings.Contains(string(interfaces), "\n"+d.netdev+":") {
+		interfaces, routes := h.text("proc", pid, "net/dev"), h.text("proc", pid, "net/fib_trie")
+		if !strings.Contains(interfaces, " "+d.netdev+":") && !strings.Contains(interfaces, "\n"+d.netdev+":") {
 			continue
 		}
-		known := func(g gid) bool { return g.addr.Is4() && strings.Contains(string(routes), g.addr.String()+"\n") }
+		known := func(g gid) bool { return g.addr.Is4() && strings.Contains(routes, g.addr.String()+"\n") }
 		if !slices.ContainsFunc(d.gids, func(g gid) bool { return g.addr.Is4() }) || slices.ContainsFunc(d.gids, known) {
 			return pid
 		}

@@ -159,7 +159,7 @@ func server(ctx context.Context, h *Host) Finding {
 
 // unresolved reports whether the kernel has asked for a neighbour's link address and got no answer.
 func (h *Host) unresolved(addr netip.Addr) bool {
-	for _, line := range h.lines("proc/net/arp") {
+	for line := range strings.Lines(h.text("proc/net/arp")) {
 		field := strings.Fields(line)
 		if len(field) > 3 && field[0] == addr.String() && field[2] == "0x0" {
 			return true
