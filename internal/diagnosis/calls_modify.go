@@ -15,8 +15,8 @@ const (
 
 // modify makes the entry of a cause of EINVAL that ibv_modify_qp has. Errors name the cause
 // themselves.
-func modify(k, symptom, cause, remedy string) Entry {
-	return Entry{Key: k, Kind: Symptom, Section: Moving, Symptom: symptom, Cause: cause, Remedy: remedy, About: []string{"ibv_modify_qp", "EINVAL"}}
+func modify(k, text, cause, remedy string) Entry {
+	return symptom(k, Moving, text, cause, remedy, "ibv_modify_qp", "EINVAL")
 }
 
 var transitions = []group{{"docs/qp-states.md", []Entry{
@@ -41,8 +41,8 @@ var transitions = []group{{"docs/qp-states.md", []Entry{
 	of("ibv_modify_qp", "EPERM", syscall.EPERM, "a QKEY of 0x80000000 and above needs CAP_NET_RAW", "use a QKEY below 0x80000000: larger keys need CAP_NET_RAW"),
 	modify("timeout-in-rts", "changing TIMEOUT in RTS: EINVAL", "TIMEOUT may be set only at RTR→RTS and SQD→SQD", "set it in one of these two moves"),
 }}, {"docs/glossary.md#gid-index", []Entry{
-	{Key: "gid-0", Kind: Symptom, Section: Moving, Symptom: "GID index 0 fails, another works", Cause: "slot 0 is link-local, old, or of RoCE v1",
-		Remedy: "choose by type and family (index 1 on rxe); `rdma_lab gids` shows the slots", About: []string{"ibv_modify_qp", "ENODATA", "ETIMEDOUT"}},
-	{Key: "gid-moved", Kind: Symptom, Section: Moving, Symptom: "it worked yesterday", Cause: "GID indexes move when addresses and links come and go",
-		Remedy: "choose by address and type at start, not by number", About: []string{"ibv_modify_qp", "ENODATA", "EINVAL", "IBV_EVENT_GID_CHANGE"}},
+	symptom("gid-0", Moving, "GID index 0 fails, another works", "slot 0 is link-local, old, or of RoCE v1",
+		"choose by type and family (index 1 on rxe); `rdma_lab gids` shows the slots", "ibv_modify_qp", "ENODATA", "ETIMEDOUT"),
+	symptom("gid-moved", Moving, "it worked yesterday", "GID indexes move when addresses and links come and go",
+		"choose by address and type at start, not by number", "ibv_modify_qp", "ENODATA", "EINVAL", "IBV_EVENT_GID_CHANGE"),
 }}}

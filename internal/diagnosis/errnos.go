@@ -12,7 +12,7 @@ const memlock = "raise the locked memory limit (ulimit -l unlimited, or LimitMEM
 
 // anyCall makes the entry of an errno that any call may return. Errors print its remedy.
 func anyCall(name string, number syscall.Errno, cause, remedy string) Entry {
-	return Entry{Kind: Errno, Name: name, Number: int(number), Cause: cause, Remedy: remedy}
+	return of("", name, number, cause, remedy)
 }
 
 // broad is anyCall with a remedy that is too general for an error's text.

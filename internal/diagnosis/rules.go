@@ -11,18 +11,16 @@ const (
 )
 
 func sendRule(k, cause, remedy string) Entry {
-	return Entry{Key: k, Kind: Symptom, Symptom: sendRefused, Cause: cause, Remedy: remedy, About: []string{"ibv_post_send", "EINVAL"}}
+	return symptom(k, "", sendRefused, cause, remedy, "ibv_post_send", "EINVAL")
 }
 
 func recvRule(k, cause, remedy string) Entry {
-	return Entry{Key: k, Kind: Symptom, Symptom: recvRefused, Cause: cause, Remedy: remedy, About: []string{"ibv_post_recv", "ibv_post_srq_recv", "EINVAL"}}
+	return symptom(k, "", recvRefused, cause, remedy, "ibv_post_recv", "ibv_post_srq_recv", "EINVAL")
 }
 
 // lacking is a rule about an opcode that a queue pair or a library does not have.
 func lacking(k, cause, remedy string) Entry {
-	e := sendRule(k, cause, remedy)
-	e.About = []string{"ibv_post_send", "EOPNOTSUPP"}
-	return e
+	return symptom(k, "", sendRefused, cause, remedy, "ibv_post_send", "EOPNOTSUPP")
 }
 
 var rules = []group{{"docs/qp-states.md", []Entry{
