@@ -219,16 +219,7 @@ func (e *end) state(promised verbs.QPState) verbs.QPState {
 // reportedEvents waits for as many as were promised.
 func (e *end) reportedEvents(promised int) (list []verbs.EventType) {
 	late := time.After(e.b.patience)
-	for {
-		select {
-		case event := <-e.events:
-			list = append(list, event)
-			continue
-		default:
-		}
-		if len(list) >= promised {
-			return list
-		}
+	for len(list) < promised {
 		select {
 		case event := <-e.events:
 			list = append(list, event)
@@ -238,6 +229,10 @@ func (e *end) reportedEvents(promised int) (list []verbs.EventType) {
 			must(ctxwatch.Err(e.b.ctx))
 		}
 	}
+	for len(e.events) > 0 { // nobody else receives
+		list = append(list, <-e.events)
+	}
+	return list
 }
 
 // step records one call.

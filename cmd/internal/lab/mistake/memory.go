@@ -30,12 +30,9 @@ var memory = []Mistake{
 		Expect:   refused,
 		run: func(b *bench) {
 			b.connect(0)
-			b.server.recv(b.server.mr.SGE(0, 64))
 			write := b.client.to(b.server, verbs.OpRDMAWrite, 64)
 			write.RKey += wrongKey
-			b.client.send(write, "the server's rkey + 0x100")
-			b.client.sent()
-			b.server.received()
+			b.refused(write, "the server's rkey + 0x100")
 		},
 	},
 	{
@@ -48,12 +45,9 @@ var memory = []Mistake{
 		Expect:   refused,
 		run: func(b *bench) {
 			b.connect(0)
-			b.server.recv(b.server.mr.SGE(0, 64))
 			write := b.client.to(b.server, verbs.OpRDMAWrite, 64)
 			write.RemoteAddr += regionSize - 32
-			b.client.send(write, "to byte 4064 of 4096")
-			b.client.sent()
-			b.server.received()
+			b.refused(write, "to byte 4064 of 4096")
 		},
 	},
 	{
@@ -67,12 +61,9 @@ var memory = []Mistake{
 		run: func(b *bench) {
 			b.connect(0)
 			mr := b.server.reg(64, verbs.AccessLocalWrite)
-			b.server.recv(b.server.mr.SGE(0, 64))
 			write := b.client.to(b.server, verbs.OpRDMAWrite, 64)
 			write.RemoteAddr, write.RKey = mr.Addr(), mr.LKey()
-			b.client.send(write, "rkey = the lkey of the server's new region")
-			b.client.sent()
-			b.server.received()
+			b.refused(write, "rkey = the lkey of the server's new region")
 		},
 	},
 	{
@@ -141,6 +132,14 @@ var memory = []Mistake{
 			b.server.received()
 		},
 	},
+}
+
+// refused makes a WRITE that the server refuses, while it has a receive posted.
+func (b *bench) refused(write verbs.SendWR, note string) {
+	b.server.recv(b.server.mr.SGE(0, 64))
+	b.client.send(write, note)
+	b.client.sent()
+	b.server.received()
 }
 
 // needAtomics ends the run on a device without atomics.

@@ -12,6 +12,14 @@ import (
 // impatient lets the client give up after 6 ms without an answer.
 func (b *bench) impatient() { b.client.attr.Timeout, b.client.attr.RetryCnt = 9, 2 }
 
+// unheard sends a message that the server, with a receive posted, does not get.
+func (b *bench) unheard() {
+	b.server.recv(b.server.mr.SGE(0, 64))
+	b.client.send(b.client.message(64), "")
+	b.client.sent()
+	b.server.nothing()
+}
+
 var paths = []Mistake{
 	{
 		Name:     "wrong-gid",
@@ -32,10 +40,7 @@ var paths = []Mistake{
 			if b.client.toRTS(qpstate.MaskAV) != nil {
 				return
 			}
-			b.server.recv(b.server.mr.SGE(0, 64))
-			b.client.send(b.client.message(64), "")
-			b.client.sent()
-			b.server.nothing()
+			b.unheard()
 		},
 	},
 	{
@@ -50,10 +55,7 @@ var paths = []Mistake{
 			b.client.attr.Timeout, b.client.attr.RetryCnt = 16, 1 // 268 ms: the NAK comes before the resend
 			b.server.attr.RQPSN--
 			b.connect(qpstate.MaskRQPSN | qpstate.MaskSQPSN)
-			b.server.recv(b.server.mr.SGE(0, 64))
-			b.client.send(b.client.message(64), "")
-			b.client.sent()
-			b.server.nothing()
+			b.unheard()
 		},
 	},
 	{
@@ -121,10 +123,7 @@ var paths = []Mistake{
 			b.impatient()
 			b.between("firewall", func(int) bool { return true })
 			b.connect(0)
-			b.server.recv(b.server.mr.SGE(0, 64))
-			b.client.send(b.client.message(64), "")
-			b.client.sent()
-			b.server.nothing()
+			b.unheard()
 		},
 	},
 	{

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,5 +159,5 @@ func (b *bench) seen(text string) {
 func (w *wire) sofar() []packet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]packet(nil), w.packets...)
+	return slices.Clone(w.packets)
 }
