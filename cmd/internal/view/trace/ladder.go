@@ -38,10 +38,9 @@ const maxEndRows = 500
 //
 // A step that repeats the one before at the same end is counted.
 type ladder struct {
-	w      io.Writer
+	strings.Builder
 	colour bool
 	ends   map[string]*ladderEnd
-	err    error // of the first Write that failed
 }
 
 // ladderEnd is what a ladder remembers of one end.
@@ -54,14 +53,15 @@ type ladderEnd struct {
 
 // WriteLadder draws the record as a ladder. Colour is for terminals. The error is w's.
 func (rec *Record) WriteLadder(w io.Writer, colour bool) error {
-	l := &ladder{w: w, colour: colour, ends: map[string]*ladderEnd{EndClient: {}, EndServer: {}}}
+	l := &ladder{colour: colour, ends: map[string]*ladderEnd{EndClient: {}, EndServer: {}}}
 	l.head(participant(EndClient, rec.Client), participant(EndServer, rec.Server))
 	both := rec.Client.Present && rec.Server.Present
 	for i := range rec.Events {
 		l.draw(stepOf(&rec.Events[i], both))
 	}
 	l.finish(rec.FailedEnd, rec.Error)
-	return l.err
+	_, err := io.WriteString(w, l.String())
+	return err
 }
 
 func participant(end string, p Part) string {
@@ -133,7 +133,7 @@ func (l *ladder) finish(end, why string) {
 	l.count(EndClient)
 	l.count(EndServer)
 	if why == "" {
-		l.print(paint("done", colourDone, l.colour) + "\n")
+		l.WriteString(paint("done", colourDone, l.colour) + "\n")
 		return
 	}
 	text := "failed: " + oneColumnEach(Printable(why))
@@ -145,7 +145,7 @@ func (l *ladder) finish(end, why string) {
 		if i == 0 {
 			line = paint(line, colourFailed, l.colour)
 		}
-		l.print(line + "\n")
+		l.WriteString(line + "\n")
 	}
 }
 
@@ -159,7 +159,7 @@ func (l *ladder) arrow(s step, shaft string) {
 	} else {
 		arrow = "<" + rest + label + shaft + shaft
 	}
-	l.print(strings.Repeat(" ", stateWidth) + lifeline + paint(arrow, s.colour(), l.colour) + lifeline + "\n")
+	l.WriteString(strings.Repeat(" ", stateWidth) + lifeline + paint(arrow, s.colour(), l.colour) + lifeline + "\n")
 }
 
 // line draws what happens at one end: the move of a queue pair beside the end's lifeline, a
@@ -178,7 +178,7 @@ func (l *ladder) line(end, state, text, colour string) {
 	} else {
 		left = stateGap + state
 	}
-	l.print(left + lifeline + inner + lifeline + right + "\n")
+	l.WriteString(left + lifeline + inner + lifeline + right + "\n")
 }
 
 // head draws the names of the ends above their lifelines.
@@ -187,13 +187,7 @@ func (l *ladder) head(client, server string) {
 	left := stateWidth - min(stateWidth, columns.Of(client)/2)
 	// The server's name ends as far from the right edge as the client's begins from the left.
 	gap := ladderWidth - left - columns.Of(client) - columns.Of(server) - (stateWidth - min(stateWidth, columns.Of(server)/2))
-	l.print(strings.Repeat(" ", left) + client + strings.Repeat(" ", gap) + server + "\n")
-}
-
-func (l *ladder) print(text string) {
-	if _, err := io.WriteString(l.w, text); err != nil && l.err == nil {
-		l.err = err
-	}
+	l.WriteString(strings.Repeat(" ", left) + client + strings.Repeat(" ", gap) + server + "\n")
 }
 
 // fitted cuts a text that takes more than width columns.
