@@ -55,7 +55,6 @@ made; client=FILE or server=FILE sets the end.`,
 	return cmd
 }
 
-// readReport reads a record and captures.
 func readReport(record string, captures []string) (page *draw.Report, events int, err error) {
 	rec, err := trace.ReadFile(record)
 	if err != nil {

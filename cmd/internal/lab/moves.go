@@ -90,7 +90,6 @@ func parseType(name string) (qpstate.Type, error) {
 	return 0, usage.Errorf("there is no type %q of queue pairs here; try: --type RC, UC or UD", name)
 }
 
-// parseState returns a state by its name.
 func parseState(name string) (qpstate.State, error) {
 	short := strings.TrimPrefix(strings.ToUpper(name), "IBV_QPS_")
 	if short == "ERROR" {

@@ -119,7 +119,6 @@ func lost(err *error, log *slog.Logger, what string, werr error) {
 	}
 }
 
-// writeFile writes the record.
 func (r *recording) writeFile(rec *trace.Record, log *slog.Logger) error {
 	if err := kit.ReplaceFile(r.file, rec); err != nil {
 		return err
@@ -133,7 +132,6 @@ func (r *recording) writeFile(rec *trace.Record, log *slog.Logger) error {
 	return nil
 }
 
-// writePage writes the report.
 func (r *recording) writePage(rec *trace.Record, log *slog.Logger) error {
 	page := report.New(rec)
 	if r.packets != nil {

@@ -331,7 +331,6 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 	return false, nil
 }
 
-// send SENDs a message.
 func (e *endpoint) send(c *rc.Conn, id uint64, m message) error {
 	n := copy(e.slots.Bytes(), m.appendTo(nil))
 	e.logMessage("send", m)

@@ -78,7 +78,6 @@ func digestOf(text []byte) digest {
 
 func (d digest) String() string { return fmt.Sprintf("%d bytes of CRC-32C %#08x", d.Bytes, d.CRC) }
 
-// appendTo appends the message to b.
 func (m message) appendTo(b []byte) []byte {
 	b = append(b, messageMagic...)
 	b = append(b, byte(m.Type), 0, 0, 0)

@@ -205,7 +205,6 @@ func (h *Host) examine(d *device) bool {
 	return d.probe.OpenErr == nil
 }
 
-// iface returns an interface by name.
 func (h *Host) iface(name string) (Interface, bool) {
 	all, _ := h.Interfaces()
 	i := slices.IndexFunc(all, func(f Interface) bool { return f.Name == name })

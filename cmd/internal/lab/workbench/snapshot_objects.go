@@ -251,7 +251,6 @@ var resetAttr = qpstate.Attr{PathMTU: qpstate.MTU256, PortNum: 1}
 
 func psn(count int64) uint32 { return uint32(count) & 0xffffff }
 
-// nameOf returns the name of a CQ.
 func (h *host) nameOf(cq *verbs.CQ) string {
 	for _, o := range h.objects {
 		if o.cq == cq {

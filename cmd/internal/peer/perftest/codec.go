@@ -86,7 +86,6 @@ const (
 	tryVersion = "install Debian 12's perftest there, 4.5+0.17 (ib_send_bw --version prints " + exchangeVersion + ")"
 )
 
-// appendVersion appends the message with the version.
 func appendVersion(dst []byte) []byte {
 	var m [versionSize]byte
 	copy(m[:], exchangeVersion)
@@ -224,7 +223,6 @@ func appendReport(dst []byte, r bandwidthReport) ([]byte, error) {
 	return binary.Append(dst, binary.BigEndian, r)
 }
 
-// decodeReport decodes the values of a report.
 func decodeReport(data []byte) (bandwidthReport, error) {
 	var r bandwidthReport
 	if len(data) != reportSize {

@@ -175,7 +175,6 @@ func (p *endpoint) measure(ctx context.Context, c *rc.Conn) error {
 	return err
 }
 
-// measureOne measures one size.
 func (p *endpoint) measureOne(ctx context.Context, run *measure.Run, size int) (measure.Result, error) {
 	var none measure.Result
 	send, all, both := p.Plan.Op == measure.Send, p.Plan.All, p.Plan.Both

@@ -70,7 +70,6 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 	return writePage(w, &d)
 }
 
-// hints returns the hints of the names that are wanted.
 func hints(wanted func(name string) bool) map[string]hint {
 	all := map[string]hint{}
 	for _, e := range diagnosis.Entries() {
@@ -81,7 +80,6 @@ func hints(wanted func(name string) bool) map[string]hint {
 	return all
 }
 
-// writePage writes the page that draws d.
 func writePage(w io.Writer, d *data) (int64, error) {
 	d.Events, d.Captures, d.Packets, d.Shapes = orEmpty(d.Events), orEmpty(d.Captures), orEmpty(d.Packets), orEmpty(d.Shapes)
 	text, err := json.Marshal(d) // writes < as \u003c, so nothing in it ends the element

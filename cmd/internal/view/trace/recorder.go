@@ -85,7 +85,6 @@ func (rec *Recorder) keeps(level slog.Level) bool {
 	return !rec.over
 }
 
-// keep keeps one record.
 func (rec *Recorder) keep(r slog.Record, attrs []slog.Attr) error {
 	e := newEvent(rec.at(r.Time), rec.end, r, attrs)
 	rec.add(&e)

@@ -77,7 +77,6 @@ func NewStory(w io.Writer, colour bool) *Story {
 	return s
 }
 
-// add adds one record to the story.
 func (s *Story) add(r slog.Record, attrs []slog.Attr) error {
 	e := newEvent(r.Time, "", r, attrs)
 	s.mu.Lock()
@@ -183,7 +182,6 @@ func (c *chapter) flushSummary() {
 	}
 }
 
-// write writes a passage.
 func (c *chapter) write(p passage) {
 	first := p.events[0]
 	if tableLines[first.Event] {

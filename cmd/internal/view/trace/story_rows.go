@@ -224,7 +224,6 @@ func failed(e *Event) bool {
 	return e.Level >= slog.LevelError || e.text("error") != "" || status != "" && status != "IBV_WC_SUCCESS"
 }
 
-// rows are the lines of a passage.
 func (p *passage) rows() []row {
 	first := p.events[0]
 	switch kind, _, _ := strings.Cut(p.kind, " "); kind {

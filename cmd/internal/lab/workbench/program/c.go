@@ -38,7 +38,6 @@ func (cWriter) boolean(b bool) string {
 	return "0"
 }
 
-// cFlags joins names with a prefix.
 func cFlags(prefix string, names []string) string {
 	return flags(names, func(n string) string { return prefix + n })
 }
