@@ -22,20 +22,10 @@ static inline int rv_reg_mr(struct ibv_pd *pd, uint8_t *addr, size_t length, uin
 	return rv_made(*out);
 }
 
-static inline int rv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-				   int access, struct ibv_mr **out)
-{
-	errno = 0;
-	*out = ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-	return rv_made(*out);
-}
-
-static inline int rv_alloc_null_mr(struct ibv_pd *pd, struct ibv_mr **out)
-{
-	errno = 0;
-	*out = ibv_alloc_null_mr(pd);
-	return rv_made(*out);
-}
+RV_MADE(reg_dmabuf_mr,
+	(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct ibv_mr **out),
+	(pd, offset, length, iova, fd, access))
+RV_MADE(alloc_null_mr, (struct ibv_pd *pd, struct ibv_mr **out), (pd))
 
 /* rv_rereg_mr gives errno, and in broken whether the region is lost. That the old
  * memory could not be given to forks again is no failure. */
@@ -52,27 +42,10 @@ static inline int rv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, u
 	return errno ? errno : EIO;
 }
 
-static inline int rv_dereg_mr(struct ibv_mr *mr)
-{
-	return rv_errno(ibv_dereg_mr(mr));
-}
-
-static inline int rv_advise_mr(struct ibv_pd *pd, int advice, uint32_t flags, struct ibv_sge *sges, uint32_t n)
-{
-	return rv_errno(ibv_advise_mr(pd, advice, flags, sges, n));
-}
-
-static inline int rv_alloc_mw(struct ibv_pd *pd, int type, struct ibv_mw **out)
-{
-	errno = 0;
-	*out = ibv_alloc_mw(pd, type);
-	return rv_made(*out);
-}
-
-static inline int rv_dealloc_mw(struct ibv_mw *mw)
-{
-	return rv_errno(ibv_dealloc_mw(mw));
-}
+RV_ERRNO(dereg_mr, (struct ibv_mr *mr), (mr))
+RV_ERRNO(advise_mr, (struct ibv_pd *pd, int advice, uint32_t flags, struct ibv_sge *sges, uint32_t n), (pd, advice, flags, sges, n))
+RV_MADE(alloc_mw, (struct ibv_pd *pd, int type, struct ibv_mw **out), (pd, type))
+RV_ERRNO(dealloc_mw, (struct ibv_mw *mw), (mw))
 
 static inline int rv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, uint64_t id, unsigned int flags, struct ibv_mr *mr,
 			     uint64_t addr, uint64_t length, unsigned int access)

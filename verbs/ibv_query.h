@@ -31,10 +31,7 @@ static inline int rv_query_raw_clock(struct ibv_context *ctx, uint64_t *ticks)
 	return ret;
 }
 
-static inline int rv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	return rv_errno(ibv_query_ece(qp, ece));
-}
+RV_ERRNO(query_ece, (struct ibv_qp *qp, struct ibv_ece *ece), (qp, ece))
 
 static inline int rv_set_ece(struct ibv_qp *qp, uint32_t vendor, uint32_t options)
 {

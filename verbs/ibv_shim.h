@@ -32,6 +32,17 @@ static inline int rv_errno(int ret)
 	return errno ? errno : EIO;
 }
 
+/* RV_ERRNO(f, parameters, arguments) defines rv_f, which returns what rv_errno makes of ibv_f's
+ * result. RV_MADE does the same for an ibv_f that makes an object. */
+#define RV_ERRNO(name, params, args) static inline int rv_##name params { return rv_errno(ibv_##name args); }
+#define RV_MADE(name, params, args)      \
+	static inline int rv_##name params   \
+	{                                    \
+		errno = 0;                       \
+		*out = ibv_##name args;          \
+		return rv_made(*out);            \
+	}
+
 static inline int rv_get_device_list(struct ibv_device ***list, int *n)
 {
 	errno = 0;
@@ -39,22 +50,9 @@ static inline int rv_get_device_list(struct ibv_device ***list, int *n)
 	return rv_made(*list);
 }
 
-static inline int rv_open_device(struct ibv_device *dev, struct ibv_context **out)
-{
-	errno = 0;
-	*out = ibv_open_device(dev);
-	return rv_made(*out);
-}
-
-static inline int rv_close_device(struct ibv_context *ctx)
-{
-	return rv_errno(ibv_close_device(ctx));
-}
-
-static inline int rv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
-{
-	return rv_errno(ibv_query_device(ctx, attr));
-}
+RV_MADE(open_device, (struct ibv_device *dev, struct ibv_context **out), (dev))
+RV_ERRNO(close_device, (struct ibv_context *ctx), (ctx))
+RV_ERRNO(query_device, (struct ibv_context *ctx, struct ibv_device_attr *attr), (ctx, attr))
 
 static inline int rv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
 {
@@ -62,10 +60,7 @@ static inline int rv_query_port(struct ibv_context *ctx, uint8_t port, struct ib
 	return rv_errno(ibv_query_port(ctx, port, attr));
 }
 
-static inline int rv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, uint16_t *pkey_be)
-{
-	return rv_errno(ibv_query_pkey(ctx, port, index, pkey_be));
-}
+RV_ERRNO(query_pkey, (struct ibv_context *ctx, uint8_t port, int index, uint16_t *pkey_be), (ctx, port, index, pkey_be))
 
 /* rv_query_gid_table returns the number of filled slots, or a negative errno. */
 static inline ssize_t rv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max)
@@ -73,41 +68,12 @@ static inline ssize_t rv_query_gid_table(struct ibv_context *ctx, struct ibv_gid
 	return ibv_query_gid_table(ctx, entries, max, 0);
 }
 
-static inline int rv_alloc_pd(struct ibv_context *ctx, struct ibv_pd **out)
-{
-	errno = 0;
-	*out = ibv_alloc_pd(ctx);
-	return rv_made(*out);
-}
-
-static inline int rv_dealloc_pd(struct ibv_pd *pd)
-{
-	return rv_errno(ibv_dealloc_pd(pd));
-}
-
-static inline int rv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **out)
-{
-	errno = 0;
-	*out = ibv_create_ah(pd, attr);
-	return rv_made(*out);
-}
-
-static inline int rv_destroy_ah(struct ibv_ah *ah)
-{
-	return rv_errno(ibv_destroy_ah(ah));
-}
-
-static inline int rv_create_comp_channel(struct ibv_context *ctx, struct ibv_comp_channel **out)
-{
-	errno = 0;
-	*out = ibv_create_comp_channel(ctx);
-	return rv_made(*out);
-}
-
-static inline int rv_destroy_comp_channel(struct ibv_comp_channel *ch)
-{
-	return rv_errno(ibv_destroy_comp_channel(ch));
-}
+RV_MADE(alloc_pd, (struct ibv_context *ctx, struct ibv_pd **out), (ctx))
+RV_ERRNO(dealloc_pd, (struct ibv_pd *pd), (pd))
+RV_MADE(create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **out), (pd, attr))
+RV_ERRNO(destroy_ah, (struct ibv_ah *ah), (ah))
+RV_MADE(create_comp_channel, (struct ibv_context *ctx, struct ibv_comp_channel **out), (ctx))
+RV_ERRNO(destroy_comp_channel, (struct ibv_comp_channel *ch), (ch))
 
 /* rv_get_cq_events reads and acknowledges up to max events of a non-blocking
  * channel into cqs. It returns how many, or a negative errno. Acknowledging here, in
@@ -156,10 +122,7 @@ static inline int rv_create_cq_ex(struct ibv_context *ctx, uint32_t depth, struc
 	return rv_made(cq);
 }
 
-static inline int rv_resize_cq(struct ibv_cq *cq, int depth)
-{
-	return rv_errno(ibv_resize_cq(cq, depth));
-}
+RV_ERRNO(resize_cq, (struct ibv_cq *cq, int depth), (cq, depth))
 
 static inline int rv_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period_us)
 {
@@ -172,15 +135,8 @@ static inline int rv_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t per
 	return rv_errno(ibv_modify_cq(cq, &attr));
 }
 
-static inline int rv_destroy_cq(struct ibv_cq *cq)
-{
-	return rv_errno(ibv_destroy_cq(cq));
-}
-
-static inline int rv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
-{
-	return rv_errno(ibv_req_notify_cq(cq, solicited_only));
-}
+RV_ERRNO(destroy_cq, (struct ibv_cq *cq), (cq))
+RV_ERRNO(req_notify_cq, (struct ibv_cq *cq, int solicited_only), (cq, solicited_only))
 
 /* rv_poll_cq polls until something is there, at most polls times (1 or more). It returns
  * the number of completions, or a negative errno. */
@@ -269,54 +225,15 @@ static inline int rv_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int alone, i
 	return n;
 }
 
-static inline int rv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_srq **out)
-{
-	errno = 0;
-	*out = ibv_create_srq(pd, attr);
-	return rv_made(*out);
-}
-
-static inline int rv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	return rv_errno(ibv_modify_srq(srq, attr, mask));
-}
-
-static inline int rv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	return rv_errno(ibv_query_srq(srq, attr));
-}
-
-static inline int rv_get_srq_num(struct ibv_srq *srq, uint32_t *n)
-{
-	return rv_errno(ibv_get_srq_num(srq, n));
-}
-
-static inline int rv_destroy_srq(struct ibv_srq *srq)
-{
-	return rv_errno(ibv_destroy_srq(srq));
-}
-
-static inline int rv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **out)
-{
-	errno = 0;
-	*out = ibv_create_qp(pd, attr);
-	return rv_made(*out);
-}
-
-static inline int rv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	return rv_errno(ibv_modify_qp(qp, attr, mask));
-}
-
-static inline int rv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return rv_errno(ibv_attach_mcast(qp, gid, lid));
-}
-
-static inline int rv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return rv_errno(ibv_detach_mcast(qp, gid, lid));
-}
+RV_MADE(create_srq, (struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_srq **out), (pd, attr))
+RV_ERRNO(modify_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask), (srq, attr, mask))
+RV_ERRNO(query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr), (srq, attr))
+RV_ERRNO(get_srq_num, (struct ibv_srq *srq, uint32_t *n), (srq, n))
+RV_ERRNO(destroy_srq, (struct ibv_srq *srq), (srq))
+RV_MADE(create_qp, (struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **out), (pd, attr))
+RV_ERRNO(modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
+RV_ERRNO(attach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid))
+RV_ERRNO(detach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid))
 
 static inline int rv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -325,10 +242,7 @@ static inline int rv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int m
 	return rv_errno(ibv_query_qp(qp, attr, mask, &init));
 }
 
-static inline int rv_destroy_qp(struct ibv_qp *qp)
-{
-	return rv_errno(ibv_destroy_qp(qp));
-}
+RV_ERRNO(destroy_qp, (struct ibv_qp *qp), (qp))
 
 /* A refused post: the request's place in the chain above, its errno below. */
 static inline int64_t rv_refused(int64_t index, int ret)
