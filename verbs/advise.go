@@ -39,11 +39,7 @@ func (f MRAdviceFlags) String() string { return cFlags("IBV_ADVISE_MR_FLAG_", ui
 //
 // Implements: int ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
 func (pd *PD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {
-	return pd.call("ibv_advise_mr", fmt.Sprintf("%v, %d elements", advice, len(sgl)), func() error {
-		p, err := optional[ProviderAdvise](pd.p)
-		if err != nil {
-			return err
-		}
+	return callOptional(&pd.handle, pd.p, "ibv_advise_mr", fmt.Sprintf("%v, %d elements", advice, len(sgl)), func(p ProviderAdvise) error {
 		if len(sgl) == 0 {
 			return syscall.EINVAL
 		}

@@ -31,13 +31,8 @@ type AH struct {
 // Implements: struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 	ah := &AH{}
-	p, err := makeObject(&ah.handle, "AH", "ibv_create_ah", attr.String(),
+	return makeObject(ah, &ah.handle, &ah.p, "AH", "ibv_create_ah", attr.String(),
 		func() (ProviderAH, error) { return pd.p.CreateAH(attr) }, &pd.handle)
-	if err != nil {
-		return nil, err
-	}
-	ah.p = p
-	return ah, nil
 }
 
 // CreateAHContext is [PD.CreateAH] with a context: it returns when ctx ends. The error then

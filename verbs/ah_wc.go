@@ -28,7 +28,7 @@ const GRHLen = 40
 //
 // Implements: int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
 func (d *Device) AHAttrFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
-	return query(d, "ibv_init_ah_from_wc", fmt.Sprintf("port %d", port), func() (AHAttr, error) { return d.ahFromWC(port, wc, grh) })
+	return query(&d.handle, "ibv_init_ah_from_wc", fmt.Sprintf("port %d", port), func() (AHAttr, error) { return d.ahFromWC(port, wc, grh) })
 }
 
 func (d *Device) ahFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {

@@ -174,7 +174,7 @@ type TagMatchingCaps struct {
 //
 // Implements: int ibv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr)
 func (d *Device) QueryEx() (DeviceAttrEx, error) {
-	return query(d, "ibv_query_device_ex", "", func() (DeviceAttrEx, error) {
+	return query(&d.handle, "ibv_query_device_ex", "", func() (DeviceAttrEx, error) {
 		if p, err := optional[ProviderDeviceEx](d.p); err == nil {
 			return p.QueryDeviceEx()
 		}
@@ -189,11 +189,5 @@ func (d *Device) QueryEx() (DeviceAttrEx, error) {
 //
 // Implements: int ibv_query_rt_values_ex(struct ibv_context *context, struct ibv_values_ex *values)
 func (d *Device) QueryRawClock() (ticks uint64, err error) {
-	return query(d, "ibv_query_rt_values_ex", "", func() (uint64, error) {
-		p, err := optional[ProviderClock](d.p)
-		if err != nil {
-			return 0, err
-		}
-		return p.QueryRawClock()
-	})
+	return queryOptional(&d.handle, d.p, "ibv_query_rt_values_ex", "", ProviderClock.QueryRawClock)
 }

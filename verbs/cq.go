@@ -28,12 +28,7 @@ type CompChannel struct {
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	ch := &CompChannel{dev: d}
-	p, err := makeObject(&ch.handle, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
-	if err != nil {
-		return nil, err
-	}
-	ch.p = p
-	return ch, nil
+	return makeObject(ch, &ch.handle, &ch.p, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
 }
 
 // Close destroys the channel; EBUSY while CQs use it. Closing again does nothing.
@@ -122,15 +117,15 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		vector = int(d.vectors.Add(1)-1) % max(d.CompVectors(), 1)
 	}
 	overran := cq.overran // not cq, for the same reason as in wakeUp
-	p, err := makeObject(&cq.handle, "CQ", op, detail, func() (ProviderCQ, error) {
+	_, err := makeObject(cq, &cq.handle, &cq.p, "CQ", op, detail, func() (ProviderCQ, error) {
 		return d.p.CreateCQ(ProviderCQInit{Depth: init.Depth, Channel: ch, Vector: vector, Ex: init.Ex, Flags: init.Flags,
 			Wake: wakeUp(cq.woken), Overran: func() { overran.Store(true) }})
 	}, parents...)
 	if err != nil {
 		return nil, err
 	}
-	cq.p, cq.vector = p, vector
-	cq.spinner, _ = p.(ProviderCQSpinner)
+	cq.vector = vector
+	cq.spinner, _ = cq.p.(ProviderCQSpinner)
 	return cq, nil
 }
 

@@ -206,7 +206,7 @@ func (d *Device) Run(mtu int) (packets int) {
 //
 // Implements: int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr)
 func (d *Device) Query() (DeviceAttr, error) {
-	return query(d, "ibv_query_device", "", d.p.QueryDevice)
+	return query(&d.handle, "ibv_query_device", "", d.p.QueryDevice)
 }
 
 // QueryPort reads a port's attributes. Ports count from 1. EINVAL if the device has no such
@@ -214,7 +214,7 @@ func (d *Device) Query() (DeviceAttr, error) {
 //
 // Implements: int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr)
 func (d *Device) QueryPort(port uint8) (PortAttr, error) {
-	return query(d, "ibv_query_port", fmt.Sprintf("port %d", port), func() (PortAttr, error) { return d.p.QueryPort(port) })
+	return query(&d.handle, "ibv_query_port", fmt.Sprintf("port %d", port), func() (PortAttr, error) { return d.p.QueryPort(port) })
 }
 
 // QueryGIDTable lists the filled slots of all ports' GID tables, sorted by port and index.
@@ -222,7 +222,7 @@ func (d *Device) QueryPort(port uint8) (PortAttr, error) {
 //
 // Implements: ssize_t ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags)
 func (d *Device) QueryGIDTable() ([]GIDEntry, error) {
-	return query(d, "ibv_query_gid_table", "", d.p.QueryGIDTable)
+	return query(&d.handle, "ibv_query_gid_table", "", d.p.QueryGIDTable)
 }
 
 // QueryPKey reads a slot of a port's partition key table, in host order. 0 means that the slot
@@ -231,16 +231,7 @@ func (d *Device) QueryGIDTable() ([]GIDEntry, error) {
 //
 // Implements: int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
-	return query(d, "ibv_query_pkey", fmt.Sprintf("port %d, index %d", port, index), func() (uint16, error) { return d.p.QueryPKey(port, index) })
-}
-
-// query runs ask if the device is open.
-func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T, err error) {
-	err = d.call(op, detail, func() (err error) {
-		answer, err = ask()
-		return err
-	})
-	return answer, err
+	return query(&d.handle, "ibv_query_pkey", fmt.Sprintf("port %d, index %d", port, index), func() (uint16, error) { return d.p.QueryPKey(port, index) })
 }
 
 // Subscribe calls f for every asynchronous event of the device, one at a time, until cancel

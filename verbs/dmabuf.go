@@ -17,16 +17,9 @@ import "fmt"
 func (pd *PD) RegDmabufMR(fd int, offset uint64, length int, iova uint64, access Access) (*MR, error) {
 	mr := &MR{pd: pd, addr: iova, length: length, access: access}
 	detail := fmt.Sprintf("fd %d, %d bytes from %#x, %s", fd, length, offset, access.Name())
-	p, err := makeObject(&mr.handle, "MR", "ibv_reg_dmabuf_mr", detail, func() (ProviderMR, error) {
-		p, err := optional[ProviderDmabuf](pd.p)
-		if err != nil {
-			return nil, err
-		}
-		return p.RegDmabufMR(fd, offset, uint64(max(length, 0)), iova, access)
+	return makeObject(mr, &mr.handle, &mr.p, "MR", "ibv_reg_dmabuf_mr", detail, func() (ProviderMR, error) {
+		return optionally(pd.p, func(p ProviderDmabuf) (ProviderMR, error) {
+			return p.RegDmabufMR(fd, offset, uint64(max(length, 0)), iova, access)
+		})
 	}, &pd.handle)
-	if err != nil {
-		return nil, err
-	}
-	mr.p = p
-	return mr, nil
 }

@@ -18,15 +18,7 @@ type ECE struct {
 //
 // Implements: int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) QueryECE() (e ECE, err error) {
-	err = qp.call("ibv_query_ece", qp.name(), func() error {
-		p, err := optional[ProviderECE](qp.p)
-		if err != nil {
-			return err
-		}
-		e, err = p.QueryECE()
-		return err
-	})
-	return e, err
+	return queryOptional(&qp.handle, qp.p, "ibv_query_ece", qp.name(), ProviderECE.QueryECE)
 }
 
 // SetECE sets the options that the peer sent. Call it before the move to RTR.
@@ -35,13 +27,8 @@ func (qp *QP) QueryECE() (e ECE, err error) {
 //
 // Implements: int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) SetECE(e ECE) error {
-	return qp.call("ibv_set_ece", fmt.Sprintf("%s, vendor %#x, options %#x", qp.name(), e.VendorID, e.Options), func() error {
-		p, err := optional[ProviderECE](qp.p)
-		if err != nil {
-			return err
-		}
-		return p.SetECE(e)
-	})
+	detail := fmt.Sprintf("%s, vendor %#x, options %#x", qp.name(), e.VendorID, e.Options)
+	return callOptional(&qp.handle, qp.p, "ibv_set_ece", detail, func(p ProviderECE) error { return p.SetECE(e) })
 }
 
 // DataInOrder reports whether the device writes the data of an operation to memory from the first
@@ -51,15 +38,8 @@ func (qp *QP) SetECE(e ECE) error {
 //
 // Implements: int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 func (qp *QP) DataInOrder(op Opcode) (ordered bool, err error) {
-	err = qp.call("ibv_query_qp_data_in_order", fmt.Sprintf("%s, %v", qp.name(), op), func() error {
-		p, err := optional[ProviderDataOrder](qp.p)
-		if err != nil {
-			return err
-		}
-		ordered, err = p.DataInOrder(op)
-		return err
-	})
-	return ordered, err
+	return queryOptional(&qp.handle, qp.p, "ibv_query_qp_data_in_order", fmt.Sprintf("%s, %v", qp.name(), op),
+		func(p ProviderDataOrder) (bool, error) { return p.DataInOrder(op) })
 }
 
 func (qp *QP) name() string { return fmt.Sprintf("QP %#06x", qp.QPN()) }

@@ -34,9 +34,10 @@ type handle struct {
 }
 
 // makeObject counts the new object in its parents and then runs create, so that no parent
-// can close meanwhile. The first parent gives the device's name. If create fails or panics,
-// the parents do not count the object. The error is the verb's.
-func makeObject[P any](h *handle, kind, op, detail string, create func() (P, error), parents ...*handle) (p P, err error) {
+// can close meanwhile. It stores what create makes in p and returns object, which has the handle h. The first
+// parent gives the device's name. If create fails or panics, the parents do not count the object. The error
+// is the verb's.
+func makeObject[O, P any](object *O, h *handle, p *P, kind, op, detail string, create func() (P, error), parents ...*handle) (*O, error) {
 	h.kind, h.device, h.log, h.parents = kind, parents[0].device, parents[0].log, parents
 	began := time.Now()
 	adopted := 0
@@ -48,18 +49,19 @@ func makeObject[P any](h *handle, kind, op, detail string, create func() (P, err
 	}()
 	for _, parent := range parents {
 		if err := parent.adopt(kind); err != nil {
-			return p, fail(op, h.device, detail, err)
+			return nil, fail(op, h.device, detail, err)
 		}
 		adopted++
 	}
 	made, err := create()
 	h.logCall(op, detail, began, err)
 	if err != nil {
-		return p, fail(op, h.device, detail, err)
+		return nil, fail(op, h.device, detail, err)
 	}
+	*p = made
 	h.watchLeak()
 	counted = true
-	return made, nil
+	return object, nil
 }
 
 // watchLeak reports the object if it is collected before it is closed.
@@ -102,6 +104,15 @@ func (h *handle) call(op, detail string, f func() error) error {
 	err := h.use(f)
 	h.logCall(op, detail, began, err)
 	return h.fail(op, detail, err)
+}
+
+// query is call for a verb that returns something.
+func query[T any](h *handle, op, detail string, ask func() (T, error)) (answer T, err error) {
+	err = h.call(op, detail, func() (err error) {
+		answer, err = ask()
+		return err
+	})
+	return answer, err
 }
 
 // fail makes the error of a verb on the object from a provider's error; nil stays nil.
@@ -184,16 +195,12 @@ func (h *handle) close(op string, destroy func() error) error {
 		return nil
 	}
 	if len(h.calls) > 0 {
-		err := fail(op, h.device, "", syscall.EBUSY).(*Error)
-		err.Detail = "in flight on the " + h.kind + ": " + counts(h.calls)
-		err.Hint = "calling Close again when that call has returned; the kernel may look for the peer for some seconds"
-		return err
+		return &Error{Op: op, Device: h.device, Errno: syscall.EBUSY, Detail: "in flight on the " + h.kind + ": " + counts(h.calls),
+			Hint: "calling Close again when that call has returned; the kernel may look for the peer for some seconds"}
 	}
 	if len(h.children) > 0 {
-		err := fail(op, h.device, "", syscall.EBUSY).(*Error)
-		err.Detail = "the " + h.kind + " has living children: " + counts(h.children)
-		err.Hint = "close those first"
-		return err
+		return &Error{Op: op, Device: h.device, Errno: syscall.EBUSY, Detail: "the " + h.kind + " has living children: " + counts(h.children),
+			Hint: "close those first"}
 	}
 	began := time.Now()
 	err := destroy()

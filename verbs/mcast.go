@@ -21,13 +21,8 @@ const MulticastQPN = 0xffffff
 //
 // Implements: int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 func (qp *QP) AttachMcast(gid GID, lid uint16) error {
-	return qp.call("ibv_attach_mcast", qp.name()+", group "+gid.String(), func() error {
-		p, err := optional[ProviderMcast](qp.p)
-		if err != nil {
-			return err
-		}
-		return p.AttachMcast(gid, lid)
-	})
+	return callOptional(&qp.handle, qp.p, "ibv_attach_mcast", qp.name()+", group "+gid.String(),
+		func(p ProviderMcast) error { return p.AttachMcast(gid, lid) })
 }
 
 // DetachMcast ends a membership made with [QP.AttachMcast]. Close of an attached queue pair returns
@@ -37,11 +32,6 @@ func (qp *QP) AttachMcast(gid GID, lid uint16) error {
 //
 // Implements: int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 func (qp *QP) DetachMcast(gid GID, lid uint16) error {
-	return qp.call("ibv_detach_mcast", qp.name()+", group "+gid.String(), func() error {
-		p, err := optional[ProviderMcast](qp.p)
-		if err != nil {
-			return err
-		}
-		return p.DetachMcast(gid, lid)
-	})
+	return callOptional(&qp.handle, qp.p, "ibv_detach_mcast", qp.name()+", group "+gid.String(),
+		func(p ProviderMcast) error { return p.DetachMcast(gid, lid) })
 }

@@ -140,13 +140,8 @@ func (pd *PD) register(buf []byte, access Access, o MROptions, free func() error
 			_ = free() // the caller gets the error of the registration
 		}
 	}()
-	p, err := makeObject(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), rightsOf(access)),
+	return makeObject(mr, &mr.handle, &mr.p, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), rightsOf(access)),
 		func() (ProviderMR, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
-	if err != nil {
-		return nil, err
-	}
-	mr.p = p
-	return mr, nil
 }
 
 // rightsOf names rights for an error, and says so if a right to write lacks LOCAL_WRITE.

@@ -51,12 +51,7 @@ type MW struct {
 // Implements: struct ibv_mw *ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	mw := &MW{kind: t}
-	p, err := makeObject(&mw.handle, "MW", "ibv_alloc_mw", t.String(), func() (ProviderMW, error) { return pd.p.AllocMW(t) }, &pd.handle)
-	if err != nil {
-		return nil, err
-	}
-	mw.p = p
-	return mw, nil
+	return makeObject(mw, &mw.handle, &mw.p, "MW", "ibv_alloc_mw", t.String(), func() (ProviderMW, error) { return pd.p.AllocMW(t) }, &pd.handle)
 }
 
 // Type returns the window's type.

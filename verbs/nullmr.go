@@ -15,16 +15,7 @@ import "math"
 // Implements: struct ibv_mr *ibv_alloc_null_mr(struct ibv_pd *pd)
 func (pd *PD) AllocNullMR() (*MR, error) {
 	mr := &MR{pd: pd, length: math.MaxInt, access: AccessLocalWrite}
-	p, err := makeObject(&mr.handle, "MR", "ibv_alloc_null_mr", "", func() (ProviderMR, error) {
-		p, err := optional[ProviderNullMR](pd.p)
-		if err != nil {
-			return nil, err
-		}
-		return p.AllocNullMR()
+	return makeObject(mr, &mr.handle, &mr.p, "MR", "ibv_alloc_null_mr", "", func() (ProviderMR, error) {
+		return optionally(pd.p, ProviderNullMR.AllocNullMR)
 	}, &pd.handle)
-	if err != nil {
-		return nil, err
-	}
-	mr.p = p
-	return mr, nil
 }

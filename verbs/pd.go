@@ -21,12 +21,7 @@ type PD struct {
 // Implements: struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 func (d *Device) AllocPD() (*PD, error) {
 	pd := &PD{dev: d}
-	p, err := makeObject(&pd.handle, "PD", "ibv_alloc_pd", "", d.p.AllocPD, &d.handle)
-	if err != nil {
-		return nil, err
-	}
-	pd.p = p
-	return pd, nil
+	return makeObject(pd, &pd.handle, &pd.p, "PD", "ibv_alloc_pd", "", d.p.AllocPD, &d.handle)
 }
 
 // Close frees the domain. EBUSY while it has regions, windows, queue pairs, shared receive queues

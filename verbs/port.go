@@ -16,7 +16,7 @@ import (
 // Implements: int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid),
 // int ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags)
 func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
-	return query(d, "ibv_query_gid_ex", fmt.Sprintf("port %d, index %d", port, index), func() (GIDEntry, error) {
+	return query(&d.handle, "ibv_query_gid_ex", fmt.Sprintf("port %d, index %d", port, index), func() (GIDEntry, error) {
 		attr, err := d.p.QueryPort(port)
 		if err != nil {
 			return GIDEntry{}, err
@@ -44,7 +44,7 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 //
 // Implements: int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
-	return query(d, "ibv_get_pkey_index", fmt.Sprintf("port %d, pkey %#04x", port, pkey), func() (int, error) {
+	return query(&d.handle, "ibv_get_pkey_index", fmt.Sprintf("port %d, pkey %#04x", port, pkey), func() (int, error) {
 		attr, err := d.p.QueryPort(port)
 		if err != nil {
 			return 0, err
@@ -79,11 +79,7 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 //
 // Reads: hw_counters, ports/N/counters and ports/N/hw_counters of sysfs; libibverbs has no call.
 func (d *Device) QueryCounters(port uint8) (map[string]uint64, error) {
-	return query(d, "counters", fmt.Sprintf("port %d", port), func() (map[string]uint64, error) {
-		p, err := optional[ProviderCounters](d.p)
-		if err != nil {
-			return nil, err
-		}
+	return queryOptional(&d.handle, d.p, "counters", fmt.Sprintf("port %d", port), func(p ProviderCounters) (map[string]uint64, error) {
 		if _, err := d.p.QueryPort(port); err != nil {
 			return nil, err
 		}

@@ -144,3 +144,28 @@ func optional[I any](p any) (I, error) {
 	}
 	return i, nil
 }
+
+// optionally calls ask with p as an I. It returns EOPNOTSUPP if p does not implement I.
+func optionally[I, T any](p any, ask func(I) (T, error)) (answer T, err error) {
+	i, err := optional[I](p)
+	if err != nil {
+		return answer, err
+	}
+	return ask(i)
+}
+
+// queryOptional is query for a verb of an optional interface.
+func queryOptional[I, T any](h *handle, p any, op, detail string, ask func(I) (T, error)) (T, error) {
+	return query(h, op, detail, func() (T, error) { return optionally(p, ask) })
+}
+
+// callOptional is call for a verb of an optional interface.
+func callOptional[I any](h *handle, p any, op, detail string, f func(I) error) error {
+	return h.call(op, detail, func() error {
+		i, err := optional[I](p)
+		if err != nil {
+			return err
+		}
+		return f(i)
+	})
+}

@@ -56,9 +56,7 @@ type QP struct {
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	detail := fmt.Sprintf("%s, %+v", init.Type.Name(), init.Cap)
 	if init.SendCQ == nil || init.RecvCQ == nil {
-		e := fail("ibv_create_qp", pd.device, detail, syscall.EINVAL).(*Error)
-		e.Hint = "both SendCQ and RecvCQ; they may be the same"
-		return nil, e
+		return nil, &Error{Op: "ibv_create_qp", Device: pd.device, Detail: detail, Errno: syscall.EINVAL, Hint: "both SendCQ and RecvCQ; they may be the same"}
 	}
 	if init.SendCQ.dev != pd.dev || init.RecvCQ.dev != pd.dev {
 		return nil, otherDevice("ibv_create_qp", pd.device, "the CQs are of "+init.SendCQ.device+" and "+init.RecvCQ.device)
@@ -68,9 +66,8 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		parents = append(parents, &init.RecvCQ.handle)
 	}
 	if init.PostPath > PostWRAPI {
-		e := fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL).(*Error)
-		e.Hint = "PostAuto, PostClassic or PostWRAPI"
-		return nil, e
+		return nil, &Error{Op: "ibv_create_qp", Device: pd.device, Detail: "PostPath " + init.PostPath.String(), Errno: syscall.EINVAL,
+			Hint: "PostAuto, PostClassic or PostWRAPI"}
 	}
 	var srq ProviderSRQ
 	if init.SRQ != nil {
@@ -81,15 +78,10 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		srq = init.SRQ.p
 	}
 	qp := &QP{init: init, dev: pd.dev, modifying: make(chan struct{}, 1)}
-	p, err := makeObject(&qp.handle, "QP", "ibv_create_qp", detail, func() (ProviderQP, error) {
+	return makeObject(qp, &qp.handle, &qp.p, "QP", "ibv_create_qp", detail, func() (ProviderQP, error) {
 		return pd.p.CreateQP(ProviderQPInit{
 			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll, PostPath: init.PostPath})
 	}, parents...)
-	if err != nil {
-		return nil, err
-	}
-	qp.p = p
-	return qp, nil
 }
 
 // QPN returns the queue pair's number, 24 bits. The peer sends to this number.
@@ -209,12 +201,7 @@ func (qp *QP) Machine(observe func(qpstate.Step)) *qpstate.Machine {
 //
 // Implements: int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
 func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
-	var attr QPAttr
-	err := qp.call("ibv_query_qp", fmt.Sprintf("QP %#06x", qp.QPN()), func() (err error) {
-		attr, err = qp.p.Query(mask)
-		return err
-	})
-	return attr, err
+	return query(&qp.handle, "ibv_query_qp", qp.name(), func() (QPAttr, error) { return qp.p.Query(mask) })
 }
 
 // PostSend queues send work requests in order. If a request is refused, the error is a

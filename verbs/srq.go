@@ -52,13 +52,8 @@ type SRQ struct {
 // Implements: struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr)
 func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	s := &SRQ{dev: pd.dev}
-	p, err := makeObject(&s.handle, "SRQ", "ibv_create_srq", fmt.Sprintf("%+v", init),
+	return makeObject(s, &s.handle, &s.p, "SRQ", "ibv_create_srq", fmt.Sprintf("%+v", init),
 		func() (ProviderSRQ, error) { return pd.p.CreateSRQ(init) }, &pd.handle)
-	if err != nil {
-		return nil, err
-	}
-	s.p = p
-	return s, nil
 }
 
 // Is reports whether an asynchronous event is about this SRQ. It is valid after Close.
@@ -95,12 +90,7 @@ func (s *SRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
 //
 // Implements: int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
 func (s *SRQ) Query() (SRQAttr, error) {
-	var attr SRQAttr
-	err := s.call("ibv_query_srq", "", func() (err error) {
-		attr, err = s.p.Query()
-		return err
-	})
-	return attr, err
+	return query(&s.handle, "ibv_query_srq", "", s.p.Query)
 }
 
 // Number returns the SRQ's number, for XRC peers. errors.ErrUnsupported if the device has no SRQ
@@ -108,12 +98,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 //
 // Implements: int ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 func (s *SRQ) Number() (uint32, error) {
-	var n uint32
-	err := s.call("ibv_get_srq_num", "", func() (err error) {
-		n, err = s.p.Number()
-		return err
-	})
-	return n, err
+	return query(&s.handle, "ibv_get_srq_num", "", s.p.Number)
 }
 
 // Close destroys the SRQ. Queued receives vanish without completions. EBUSY while queue pairs use the
