@@ -5,8 +5,7 @@
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	if (!ours(qp->context))
-		return REAL(ibv_query_ece)(qp, ece);
+	UNLESS_OURS(qp->context, ibv_query_ece, qp, ece);
 	memset(ece, 0, sizeof *ece);
 	return failed(EOPNOTSUPP);
 }

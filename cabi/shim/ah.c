@@ -5,8 +5,7 @@
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_create_ah)(pd, attr);
+	UNLESS_OURS(pd->context, ibv_create_ah, pd, attr);
 	struct rv_ah *ah = calloc(1, sizeof *ah);
 	if (!ah)
 		return NULL;
@@ -23,8 +22,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	if (!ours(ah->context))
-		return REAL(ibv_destroy_ah)(ah);
+	UNLESS_OURS(ah->context, ibv_destroy_ah, ah);
 	int error = CALL_OF(rv_ah, ah, ENOENT, rv_destroy_ah);
 	if (error)
 		return error;
@@ -36,8 +34,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 /* Returns 0, or -1 and errno. */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	if (!ours(context))
-		return REAL(ibv_init_ah_from_wc)(context, port, wc, grh, attr);
+	UNLESS_OURS(context, ibv_init_ah_from_wc, context, port, wc, grh, attr);
 	struct context *c = context_of(context);
 	memset(attr, 0, sizeof *attr);
 	return CALL(c, rv_init_ah_from_wc, c->handle, port, wc, grh, attr) ? -1 : 0;
@@ -45,8 +42,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_create_ah_from_wc)(pd, wc, grh, port);
+	UNLESS_OURS(pd->context, ibv_create_ah_from_wc, pd, wc, grh, port);
 	struct ibv_ah_attr attr;
 	return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) ? NULL : ibv_create_ah(pd, &attr);
 }

@@ -78,8 +78,7 @@ static int take(struct context *c, struct ibv_async_event *event)
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	if (!ours(context))
-		return REAL(ibv_get_async_event)(context, event);
+	UNLESS_OURS(context, ibv_get_async_event, context, event);
 	struct context *c = context_of(context);
 	struct pollfd ready = {.fd = context->async_fd, .events = POLLIN};
 	if (lost(c)) {

@@ -39,8 +39,7 @@ int pipe_records(int fd, size_t size)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	if (!ours(context))
-		return REAL(ibv_create_comp_channel)(context);
+	UNLESS_OURS(context, ibv_create_comp_channel, context);
 	if (lost(context_of(context)))
 		return null(EIO);
 	struct channel *channel = calloc(1, sizeof *channel);
@@ -60,8 +59,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_destroy_comp_channel)(v);
+	UNLESS_OURS(v->context, ibv_destroy_comp_channel, v);
 	struct channel *channel = (struct channel *)v;
 	if (lost(context_of(v->context)))
 		return failed(EIO);
@@ -191,8 +189,7 @@ static int take(struct context *c, struct channel *channel, struct cq **cq)
 
 int ibv_get_cq_event(struct ibv_comp_channel *v, struct ibv_cq **cq, void **cq_context)
 {
-	if (!ours(v->context))
-		return REAL(ibv_get_cq_event)(v, cq, cq_context);
+	UNLESS_OURS(v->context, ibv_get_cq_event, v, cq, cq_context);
 	struct channel *channel = (struct channel *)v;
 	struct context *c = context_of(v->context);
 	struct cq *q = NULL;
@@ -221,10 +218,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *v, struct ibv_cq **cq, void **cq_c
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 {
-	if (!ours(cq->context)) {
-		REAL(ibv_ack_cq_events)(cq, n);
-		return;
-	}
+	UNLESS_OURS(cq->context, ibv_ack_cq_events, cq, n);
 	if (lost(context_of(cq->context)))
 		return;
 	pthread_mutex_lock(&cq->mutex);

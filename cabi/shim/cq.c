@@ -74,16 +74,14 @@ struct cq *cq_new(struct context *c, int cqe, void *cq_context, struct ibv_comp_
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
 {
-	if (!ours(context))
-		return REAL(ibv_create_cq)(context, cqe, cq_context, channel, vector);
+	UNLESS_OURS(context, ibv_create_cq, context, cqe, cq_context, channel, vector);
 	struct cq *cq = cq_new(context_of(context), cqe, cq_context, channel, vector, 0, NULL);
 	return cq ? (struct ibv_cq *)&cq->verbs : NULL;
 }
 
 int ibv_resize_cq(struct ibv_cq *v, int cqe)
 {
-	if (!ours(v->context))
-		return REAL(ibv_resize_cq)(v, cqe);
+	UNLESS_OURS(v->context, ibv_resize_cq, v, cqe);
 	struct cq *cq = (struct cq *)v;
 	if (lost(cq->context))
 		return failed(EIO);
@@ -122,8 +120,7 @@ int modify_cq(struct ibv_cq *v, struct ibv_modify_cq_attr *attr)
 
 int ibv_destroy_cq(struct ibv_cq *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_destroy_cq)(v);
+	UNLESS_OURS(v->context, ibv_destroy_cq, v);
 	struct cq *cq = (struct cq *)v;
 	struct channel *channel = (struct channel *)v->channel;
 	if (lost(cq->context))

@@ -35,20 +35,23 @@ static int next_poll(struct ibv_cq_ex *v)
 
 static void end_poll(struct ibv_cq_ex *v) { pthread_mutex_unlock(&((struct cq *)v)->lock); }
 
+/* READS lists the functions ibv_wc_read_*: type, name, value. */
+#define READS(X)                                                                             \
+	X(enum ibv_wc_opcode, opcode, cq->wc.opcode)                                         \
+	X(uint32_t, vendor_err, cq->wc.vendor_err)                                           \
+	X(uint32_t, byte_len, cq->wc.byte_len)                                               \
+	X(__be32, imm_data, cq->wc.imm_data)                                                 \
+	X(uint32_t, qp_num, cq->wc.qp_num)                                                   \
+	X(uint32_t, src_qp, cq->wc.src_qp)                                                   \
+	X(unsigned int, wc_flags, cq->wc.wc_flags)                                           \
+	X(uint32_t, slid, cq->wc.slid)                                                       \
+	X(uint8_t, sl, cq->wc.sl)                                                            \
+	X(uint8_t, dlid_path_bits, cq->wc.dlid_path_bits)                                    \
+	X(uint64_t, completion_ts, cq->stamp)                                                \
+	X(uint64_t, completion_wallclock_ns, cq->context->device->epoch_ns + cq->stamp)
 #define READ(type, name, value) \
-	static type name(struct ibv_cq_ex *v) { struct cq *cq = (struct cq *)v; return value; }
-READ(enum ibv_wc_opcode, read_opcode, cq->wc.opcode)
-READ(uint32_t, read_vendor_err, cq->wc.vendor_err)
-READ(uint32_t, read_byte_len, cq->wc.byte_len)
-READ(__be32, read_imm_data, cq->wc.imm_data)
-READ(uint32_t, read_qp_num, cq->wc.qp_num)
-READ(uint32_t, read_src_qp, cq->wc.src_qp)
-READ(unsigned int, read_wc_flags, cq->wc.wc_flags)
-READ(uint32_t, read_slid, cq->wc.slid)
-READ(uint8_t, read_sl, cq->wc.sl)
-READ(uint8_t, read_dlid_path_bits, cq->wc.dlid_path_bits)
-READ(uint64_t, read_stamp, cq->stamp)
-READ(uint64_t, read_wallclock, cq->context->device->epoch_ns + cq->stamp)
+	static type read_##name(struct ibv_cq_ex *v) { struct cq *cq = (struct cq *)v; return value; }
+READS(READ)
 
 /* Fields that the device does not have, and that no flag can ask for. Programs that read them get 0. */
 static uint16_t read_cvlan(struct ibv_cq_ex *v) { (void)v; return 0; }
@@ -75,18 +78,8 @@ struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_a
 	v->start_poll = start_poll;
 	v->next_poll = next_poll;
 	v->end_poll = end_poll;
-	v->read_opcode = read_opcode;
-	v->read_vendor_err = read_vendor_err;
-	v->read_byte_len = read_byte_len;
-	v->read_imm_data = read_imm_data;
-	v->read_qp_num = read_qp_num;
-	v->read_src_qp = read_src_qp;
-	v->read_wc_flags = read_wc_flags;
-	v->read_slid = read_slid;
-	v->read_sl = read_sl;
-	v->read_dlid_path_bits = read_dlid_path_bits;
-	v->read_completion_ts = read_stamp;
-	v->read_completion_wallclock_ns = read_wallclock;
+#define SET_READ(type, name, value) v->read_##name = read_##name;
+	READS(SET_READ)
 	v->read_cvlan = read_cvlan;
 	v->read_flow_tag = read_flow_tag;
 	v->read_tm_info = read_tm_info;

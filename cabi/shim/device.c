@@ -349,8 +349,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 
 int ibv_close_device(struct ibv_context *context)
 {
-	if (!ours(context))
-		return REAL(ibv_close_device)(context);
+	UNLESS_OURS(context, ibv_close_device, context);
 	struct context *c = context_of(context);
 	if (lost(c))
 		return failed(EIO);
@@ -363,8 +362,7 @@ int ibv_close_device(struct ibv_context *context)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (!ours(context))
-		return REAL(ibv_query_device)(context, attr);
+	UNLESS_OURS(context, ibv_query_device, context, attr);
 	*attr = context_of(context)->attr.orig_attr;
 	return 0;
 }
@@ -372,8 +370,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 /* Programs built with old headers call it; new headers have an inline function. */
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	if (!ours(context))
-		return REAL(ibv_query_port)(context, port, attr);
+	UNLESS_OURS(context, ibv_query_port, context, port, attr);
 	return query_port(context, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 

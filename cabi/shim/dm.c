@@ -152,8 +152,7 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *v, uint64_t offset, s
 
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 {
-	if (!ours(context))
-		return REAL(ibv_import_dm)(context, handle);
+	UNLESS_OURS(context, ibv_import_dm, context, handle);
 	if (lost(context_of(context)))
 		return null(EIO);
 	struct dm *dm = dm_new(context, 0);
@@ -180,10 +179,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 
 void ibv_unimport_dm(struct ibv_dm *v)
 {
-	if (!ours(v->context)) {
-		REAL(ibv_unimport_dm)(v);
-		return;
-	}
+	UNLESS_OURS(v->context, ibv_unimport_dm, v);
 	struct dm *dm = (struct dm *)v;
 	if (inherited(dm) || !dm->original)
 		return; /* the parent's, or the program's mistake: ibv_free_dm frees it */

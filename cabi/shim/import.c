@@ -6,8 +6,7 @@
 
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
-	if (!ours(context))
-		return REAL(ibv_import_pd)(context, handle);
+	UNLESS_OURS(context, ibv_import_pd, context, handle);
 	struct context *c = context_of(context);
 	struct pd *pd = calloc(1, sizeof *pd);
 	if (!pd)
@@ -23,10 +22,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 
 void ibv_unimport_pd(struct ibv_pd *v)
 {
-	if (!ours(v->context)) {
-		REAL(ibv_unimport_pd)(v);
-		return;
-	}
+	UNLESS_OURS(v->context, ibv_unimport_pd, v);
 	struct pd *pd = (struct pd *)v;
 	if (!pd->imported)
 		return; /* the program's mistake: ibv_dealloc_pd frees it */
@@ -37,8 +33,7 @@ void ibv_unimport_pd(struct ibv_pd *v)
 
 struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_import_mr)(pd, handle);
+	UNLESS_OURS(pd->context, ibv_import_mr, pd, handle);
 	struct rv_mr *mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
@@ -50,10 +45,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 void ibv_unimport_mr(struct ibv_mr *mr)
 {
-	if (!ours(mr->context)) {
-		REAL(ibv_unimport_mr)(mr);
-		return;
-	}
+	UNLESS_OURS(mr->context, ibv_unimport_mr, mr);
 	pd_release(mr->pd);
 	free(mr);
 }

@@ -32,29 +32,25 @@ struct ibv_mr *mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t iov
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_reg_mr)(pd, addr, length, access);
+	UNLESS_OURS(pd->context, ibv_reg_mr, pd, addr, length, access);
 	return mr_new(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr, access);
 }
 
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_reg_mr_iova)(pd, addr, length, iova, access);
+	UNLESS_OURS(pd->context, ibv_reg_mr_iova, pd, addr, length, iova, access);
 	return mr_new(pd, addr, length, iova, access);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
+	UNLESS_OURS(pd->context, ibv_reg_mr_iova2, pd, addr, length, iova, access);
 	return mr_new(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
 }
 
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_reg_dmabuf_mr)(pd, offset, length, iova, fd, access);
+	UNLESS_OURS(pd->context, ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
 	struct rv_mr *mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
@@ -77,8 +73,7 @@ struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
 /* Returns 0 or enum ibv_rereg_mr_err_code. The keys stay the same. */
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	if (!ours(mr->context))
-		return REAL(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
+	UNLESS_OURS(mr->context, ibv_rereg_mr, mr, flags, pd, addr, length, access);
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION, joins = flags & IBV_REREG_MR_CHANGE_PD;
 	bool grants = flags & IBV_REREG_MR_CHANGE_ACCESS, whole = !((struct rv_mr *)mr)->users;
 	if (!whole || !flags || flags & ~(IBV_REREG_MR_FLAGS_SUPPORTED) || (moves && (!addr || !length)) || (joins && !pd) ||
@@ -107,8 +102,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 int ibv_dereg_mr(struct ibv_mr *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_dereg_mr)(v);
+	UNLESS_OURS(v->context, ibv_dereg_mr, v);
 	struct rv_mr *mr = (struct rv_mr *)v;
 	int error = CALL_OF(rv_mr, v, ENOENT, rv_dereg_mr);
 	if (error)

@@ -12,8 +12,7 @@ struct td {
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	if (!ours(context))
-		return REAL(ibv_alloc_pd)(context);
+	UNLESS_OURS(context, ibv_alloc_pd, context);
 	struct context *c = context_of(context);
 	struct pd *pd = calloc(1, sizeof *pd);
 	if (!pd)
@@ -30,8 +29,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_dealloc_pd)(v);
+	UNLESS_OURS(v->context, ibv_dealloc_pd, v);
 	struct context *c = context_of(v->context);
 	struct pd *pd = (struct pd *)v;
 	if (lost(c))

@@ -38,8 +38,7 @@ static struct qp *qp_new(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_c
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_create_qp)(pd, attr);
+	UNLESS_OURS(pd->context, ibv_create_qp, pd, attr);
 	struct qp *qp = qp_new(pd, attr->send_cq, attr->recv_cq, attr->srq, attr->qp_type, attr->sq_sig_all, &attr->cap, attr->qp_context);
 	return qp ? &qp->verbs.qp_base : NULL;
 }
@@ -71,8 +70,7 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_qp_to_qp_ex)(v);
+	UNLESS_OURS(v->context, ibv_qp_to_qp_ex, v);
 	struct qp *qp = (struct qp *)v;
 	return qp->builder ? &qp->verbs : NULL;
 }
@@ -87,8 +85,7 @@ static void qp_forget(struct ibv_qp *v)
 
 int ibv_destroy_qp(struct ibv_qp *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_destroy_qp)(v);
+	UNLESS_OURS(v->context, ibv_destroy_qp, v);
 	struct qp *qp = (struct qp *)v;
 	int error = CALL_OF(qp, v, ENOENT, rv_destroy_qp);
 	if (error)
@@ -104,8 +101,7 @@ int ibv_destroy_qp(struct ibv_qp *v)
 
 int ibv_modify_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask)
 {
-	if (!ours(v->context))
-		return REAL(ibv_modify_qp)(v, attr, mask);
+	UNLESS_OURS(v->context, ibv_modify_qp, v, attr, mask);
 	int error = CALL_OF(qp, v, EINVAL, rv_modify_qp, attr, mask);
 	if (!error && mask & IBV_QP_STATE) {
 		__atomic_store_n(&v->state, attr->qp_state, __ATOMIC_RELAXED);
@@ -117,8 +113,7 @@ int ibv_modify_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask)
 
 int ibv_query_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	if (!ours(v->context))
-		return REAL(ibv_query_qp)(v, attr, mask, init);
+	UNLESS_OURS(v->context, ibv_query_qp, v, attr, mask, init);
 	int error = CALL_OF(qp, v, EINVAL, rv_query_qp, attr, mask);
 	if (error)
 		return error;
@@ -130,22 +125,19 @@ int ibv_query_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask, struct ib
 
 int ibv_query_qp_data_in_order(struct ibv_qp *v, enum ibv_wr_opcode op, uint32_t flags)
 {
-	if (!ours(v->context))
-		return REAL(ibv_query_qp_data_in_order)(v, op, flags);
+	UNLESS_OURS(v->context, ibv_query_qp_data_in_order, v, op, flags);
 	return 0;
 }
 
 int ibv_attach_mcast(struct ibv_qp *v, const union ibv_gid *gid, uint16_t lid)
 {
-	if (!ours(v->context))
-		return REAL(ibv_attach_mcast)(v, gid, lid);
+	UNLESS_OURS(v->context, ibv_attach_mcast, v, gid, lid);
 	return CALL_OF(qp, v, EINVAL, rv_attach_mcast, (union ibv_gid *)gid, lid);
 }
 
 int ibv_detach_mcast(struct ibv_qp *v, const union ibv_gid *gid, uint16_t lid)
 {
-	if (!ours(v->context))
-		return REAL(ibv_detach_mcast)(v, gid, lid);
+	UNLESS_OURS(v->context, ibv_detach_mcast, v, gid, lid);
 	return CALL_OF(qp, v, EINVAL, rv_detach_mcast, (union ibv_gid *)gid, lid);
 }
 
@@ -193,8 +185,7 @@ static struct ibv_srq *srq_new(struct ibv_pd *pd, struct ibv_srq_attr *attr, voi
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	if (!ours(pd->context))
-		return REAL(ibv_create_srq)(pd, attr);
+	UNLESS_OURS(pd->context, ibv_create_srq, pd, attr);
 	return srq_new(pd, &attr->attr, attr->srq_context);
 }
 
@@ -215,22 +206,19 @@ int get_srq_num(struct ibv_srq *v, uint32_t *number)
 
 int ibv_modify_srq(struct ibv_srq *v, struct ibv_srq_attr *attr, int mask)
 {
-	if (!ours(v->context))
-		return REAL(ibv_modify_srq)(v, attr, mask);
+	UNLESS_OURS(v->context, ibv_modify_srq, v, attr, mask);
 	return CALL_OF(srq, v, EINVAL, rv_modify_srq, attr, mask);
 }
 
 int ibv_query_srq(struct ibv_srq *v, struct ibv_srq_attr *attr)
 {
-	if (!ours(v->context))
-		return REAL(ibv_query_srq)(v, attr);
+	UNLESS_OURS(v->context, ibv_query_srq, v, attr);
 	return CALL_OF(srq, v, EINVAL, rv_query_srq, attr);
 }
 
 int ibv_destroy_srq(struct ibv_srq *v)
 {
-	if (!ours(v->context))
-		return REAL(ibv_destroy_srq)(v);
+	UNLESS_OURS(v->context, ibv_destroy_srq, v);
 	int error = CALL_OF(srq, v, ENOENT, rv_destroy_srq);
 	if (error)
 		return error;

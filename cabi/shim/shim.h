@@ -242,6 +242,11 @@ void *real_version(const char *name, const char *node);
 		function;                                             \
 	})
 
+/* UNLESS_OURS passes a call on another device to the real library, and returns what that returns. */
+#define UNLESS_OURS(context, name, ...)            \
+	if (!ours(context))                        \
+		return REAL(name)(__VA_ARGS__)
+
 /* channel.c: pipes of records. A pipe's writing end does not block. */
 int pipe_new(int ends[2]);
 /* Takes a record without waiting: 1, or 0 if there is none, or -1 and errno. The caller holds the lock of the pipe's reader. */

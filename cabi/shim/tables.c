@@ -40,8 +40,7 @@ int find_gid(struct context *c, uint32_t port, uint32_t index, struct ibv_gid_en
 
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (!ours(context))
-		return REAL(ibv_query_gid)(context, port, index, gid);
+	UNLESS_OURS(context, ibv_query_gid, context, port, index, gid);
 	struct ibv_gid_entry entry = {0};
 	int error = find_gid(context_of(context), port, index, &entry);
 	if (error && error != ENODATA) {
@@ -57,8 +56,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
 {
 	enum { SYSFS_ROCE_V2 = 1 };
-	if (!ours(context))
-		return REAL(ibv_query_gid_type)(context, port, index, type);
+	UNLESS_OURS(context, ibv_query_gid_type, context, port, index, type);
 	*type = SYSFS_ROCE_V2;
 	return 0;
 }
@@ -66,8 +64,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *out,
 		      uint32_t flags, size_t size)
 {
-	if (!ours(context))
-		return REAL(_ibv_query_gid_ex)(context, port, index, out, flags, size);
+	UNLESS_OURS(context, _ibv_query_gid_ex, context, port, index, out, flags, size);
 	struct ibv_gid_entry entry;
 	if (flags)
 		return failed(EINVAL);
@@ -80,8 +77,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *out, size_t max, uint32_t flags, size_t size)
 {
-	if (!ours(context))
-		return REAL(_ibv_query_gid_table)(context, out, max, flags, size);
+	UNLESS_OURS(context, _ibv_query_gid_table, context, out, max, flags, size);
 	struct context *c = context_of(context);
 	int n;
 	if (flags)
@@ -97,8 +93,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	if (!ours(context))
-		return REAL(ibv_query_pkey)(context, port, index, pkey);
+	UNLESS_OURS(context, ibv_query_pkey, context, port, index, pkey);
 	struct context *c = context_of(context);
 	uint16_t key;
 	int error = CALL(c, rv_query_pkey, c->handle, port, index, &key);
@@ -112,8 +107,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
-	if (!ours(context))
-		return REAL(ibv_get_pkey_index)(context, port, pkey);
+	UNLESS_OURS(context, ibv_get_pkey_index, context, port, pkey);
 	__be16 key;
 	for (int i = 0; !ibv_query_pkey(context, port, i, &key); i++)
 		if (key == pkey)
