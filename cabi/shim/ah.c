@@ -10,10 +10,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		return NULL;
 	int error = CALL_OF(pd, pd, EINVAL, rv_create_ah, attr, &ah->handle);
-	if (error) {
-		free(ah);
-		return null(error);
-	}
+	if (error)
+		return undone(ah, error);
 	ah->context = context_of(pd->context);
 	ah->verbs = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = ah->handle};
 	pd_hold(pd);

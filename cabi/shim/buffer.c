@@ -62,10 +62,8 @@ void *later_alloc_buf(struct ibv_pd *pd, size_t size, struct buffer **handle)
 	if (!size || size > SIZE_MAX - PAGE)
 		return null(EINVAL);
 	struct buffer *buffer = calloc(1, sizeof *buffer);
-	if (!buffer || !(buffer->start = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE))) {
-		free(buffer);
-		return null(ENOMEM);
-	}
+	if (!buffer || !(buffer->start = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE)))
+		return undone(buffer, ENOMEM);
 	buffer->size = size;
 	buffer->pd = pd;
 	pd_hold(pd);

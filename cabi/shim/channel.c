@@ -46,10 +46,8 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	if (!channel)
 		return NULL;
 	int pipe[2], error = pipe_new(pipe);
-	if (error) {
-		free(channel);
-		return null(error);
-	}
+	if (error)
+		return undone(channel, error);
 	channel->verbs.context = context;
 	channel->verbs.fd = pipe[0];
 	channel->shared.fd = pipe[1];

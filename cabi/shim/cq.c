@@ -41,10 +41,8 @@ struct cq *cq_new(struct context *c, int cqe, void *cq_context, struct ibv_comp_
 	if (cq)
 		memset(cq, 0, sizeof *cq);
 	const uint64_t stamped = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
-	if (!cq || !ring_init(&cq->ring, pd, cqe, wc_flags & stamped, &cq->entries)) {
-		free(cq);
-		return null(ENOMEM);
-	}
+	if (!cq || !ring_init(&cq->ring, pd, cqe, wc_flags & stamped, &cq->entries))
+		return undone(cq, ENOMEM);
 	struct rv_channel *shared = channel ? &((struct channel *)channel)->shared : NULL;
 	int error = CALL(c, rv_create_cq, c->handle, wc_flags, &cq->ring, shared, (uintptr_t)cq, &cq->handle);
 	if (error) {

@@ -94,10 +94,8 @@ struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *a
 		dms = dm;
 	}
 	pthread_mutex_unlock(&lock);
-	if (!dm->bytes) {
-		free(dm);
-		return null(ENOMEM);
-	}
+	if (!dm->bytes)
+		return undone(dm, ENOMEM);
 	return &dm->verbs;
 }
 
@@ -170,10 +168,8 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 		hold(&original->users);
 	}
 	pthread_mutex_unlock(&lock);
-	if (!original) {
-		free(dm);
-		return null(ENOENT);
-	}
+	if (!original)
+		return undone(dm, ENOENT);
 	return &dm->verbs;
 }
 

@@ -12,10 +12,8 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 	if (!pd)
 		return NULL;
 	int error = CALL(c, rv_import_pd, c->handle, handle);
-	if (error) {
-		free(pd);
-		return null(error);
-	}
+	if (error)
+		return undone(pd, error);
 	*pd = (struct pd){.verbs = {.context = context, .handle = handle}, .handle = handle, .context = c, .imported = true};
 	return &pd->verbs;
 }

@@ -5,10 +5,8 @@
 
 struct ibv_mr *mr_made(struct rv_mr *mr, int error, struct ibv_pd *pd, void *addr, size_t length)
 {
-	if (error) {
-		free(mr);
-		return null(error);
-	}
+	if (error)
+		return undone(mr, error);
 	mr->context = context_of(pd->context);
 	struct ibv_mr *v = &mr->verbs;
 	v->context = pd->context;
@@ -126,10 +124,8 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		return NULL;
 	struct ibv_mw *v = &mw->verbs;
 	int error = CALL_OF(pd, pd, EINVAL, rv_alloc_mw, type, &mw->handle, &v->rkey);
-	if (error) {
-		free(mw);
-		return null(error);
-	}
+	if (error)
+		return undone(mw, error);
 	mw->context = context_of(pd->context);
 	v->context = pd->context;
 	v->pd = pd;

@@ -18,10 +18,8 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return NULL;
 	int error = CALL(c, rv_alloc_pd, c->handle, &pd->handle);
-	if (error) {
-		free(pd);
-		return null(error);
-	}
+	if (error)
+		return undone(pd, error);
 	pd->context = c;
 	pd->verbs = (struct ibv_pd){.context = context, .handle = pd->handle};
 	return &pd->verbs;

@@ -15,10 +15,8 @@ static struct qp *qp_new(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_c
 	struct ibv_qp *v = &qp->verbs.qp_base;
 	int error = CALL_OF(pd, pd, EINVAL, rv_create_qp, send_cq->handle, recv_cq->handle, srq ? srq->handle : 0, type, sq_sig_all, cap,
 			    (uintptr_t)qp, &qp->handle, &v->qp_num);
-	if (error) {
-		free(qp);
-		return null(error);
-	}
+	if (error)
+		return undone(qp, error);
 	qp->context = context_of(pd->context);
 	qp->sq_sig_all = sq_sig_all;
 	v->context = pd->context;
@@ -167,10 +165,8 @@ static struct ibv_srq *srq_new(struct ibv_pd *pd, struct ibv_srq_attr *attr, voi
 	if (!srq)
 		return NULL;
 	int error = CALL_OF(pd, pd, EINVAL, rv_create_srq, attr, (uintptr_t)srq, &srq->handle);
-	if (error) {
-		free(srq);
-		return null(error);
-	}
+	if (error)
+		return undone(srq, error);
 	srq->context = context_of(pd->context);
 	struct ibv_srq *v = &srq->verbs;
 	v->context = pd->context;

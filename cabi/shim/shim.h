@@ -227,6 +227,13 @@ static inline void *null(int error)
 	return NULL;
 }
 
+/* undone is null after an error in the making of an object. */
+static inline void *undone(void *object, int error)
+{
+	free(object);
+	return null(error);
+}
+
 /* real.c: functions of the real libibverbs. REAL(f) ends the process if the library has no function f. */
 void *real_symbol(const char *name, bool needed);
 /* The function of a version node, or NULL. */
