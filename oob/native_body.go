@@ -1,8 +1,8 @@
 package oob
 
-// The bodies of the native protocol: one append and one decode function per message.
-// Append makes a whole frame with its header; decode takes the body. Both check the
-// same rules, so each value has exactly one encoding. Integers are big-endian. A text is
+// The bodies of the native protocol: per message a function that appends it and a method of cursor
+// that reads it. Append makes a whole frame with its header; cursor has the body. Both sides check the
+// same rules (decodeMessage calls check), so each value has exactly one encoding. Integers are big-endian. A text is
 // a length of one byte (two bytes for an error's message), then the text's bytes.
 
 import (
@@ -33,12 +33,12 @@ func appendHello(dst []byte, h Hello) ([]byte, error) {
 	return endFrame(dst, start)
 }
 
-func decodeHello(body []byte) (Hello, error) {
-	c := cursor{rest: body}
+func (c *cursor) hello() Hello {
 	h := Hello{Role: Role(c.u8()), Job: c.text(), Program: c.text()}
 	count := int(c.u8())
 	if count > MaxParams {
-		return Hello{}, errors.Errorf("%d parameters, the limit is %d", count, MaxParams)
+		c.fail("%d parameters, the limit is %d", count, MaxParams)
+		return h
 	}
 	if count > 0 {
 		h.Params = make(map[string]string, count)
@@ -48,14 +48,11 @@ func decodeHello(body []byte) (Hello, error) {
 		key, value := c.text(), c.text()
 		// Sorted keys give each Hello one encoding and exclude duplicates.
 		if i > 0 && key <= last && !c.short {
-			return Hello{}, errors.Errorf("parameter key %+q does not follow %+q; the keys must ascend", key, last)
+			c.fail("parameter key %+q does not follow %+q; the keys must ascend", key, last)
 		}
 		h.Params[key], last = value, key
 	}
-	if err := c.end(); err != nil {
-		return Hello{}, err
-	}
-	return h, h.check()
+	return h
 }
 
 // appendEndpoints appends list to dst as a frame. If the list is empty or too long, or an
@@ -79,14 +76,15 @@ func appendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
 	return endFrame(dst, start)
 }
 
-func decodeEndpoints(body []byte) ([]Endpoint, error) {
-	c := cursor{rest: body}
+func (c *cursor) endpoints() []Endpoint {
 	count := int(c.u8())
 	if count > MaxEndpoints {
-		return nil, errors.Errorf("%d endpoints, the limit is %d", count, MaxEndpoints)
+		c.fail("%d endpoints, the limit is %d", count, MaxEndpoints)
+		return nil
 	}
 	if want := count * endpointSize; !c.short && len(c.rest) != want {
-		return nil, errors.Errorf("%d endpoints need %d bytes, the body has %d", count, want, len(c.rest))
+		c.fail("%d endpoints need %d bytes, the body has %d", count, want, len(c.rest))
+		return nil
 	}
 	list := make([]Endpoint, count)
 	for i := range list {
@@ -98,10 +96,7 @@ func decodeEndpoints(body []byte) ([]Endpoint, error) {
 		e.MTU = int(c.u16())
 		e.InitiatorDepth, e.ResponderResources = c.u8(), c.u8()
 	}
-	if err := c.end(); err != nil {
-		return nil, err
-	}
-	return list, checkEndpoints(list)
+	return list
 }
 
 // appendRegions appends list, which may be empty, to dst as a frame. If the list or a
@@ -121,13 +116,12 @@ func appendRegions(dst []byte, list []Region) ([]byte, error) {
 	return endFrame(dst, start)
 }
 
-func decodeRegions(body []byte) ([]Region, error) {
-	c := cursor{rest: body}
+func (c *cursor) regions() (list []Region) {
 	count := int(c.u16())
 	if count > MaxRegions {
-		return nil, errors.Errorf("%d regions, the limit is %d", count, MaxRegions)
+		c.fail("%d regions, the limit is %d", count, MaxRegions)
+		return nil
 	}
-	var list []Region
 	for range count {
 		r := Region{Addr: c.u64(), Length: c.u64(), RKey: c.u32(), Name: c.text()}
 		if c.short {
@@ -135,10 +129,7 @@ func decodeRegions(body []byte) ([]Region, error) {
 		}
 		list = append(list, r)
 	}
-	if err := c.end(); err != nil {
-		return nil, err
-	}
-	return list, checkRegions(list)
+	return list
 }
 
 // appendBarrier appends a barrier called name to dst as a frame. If name is empty, longer
@@ -149,15 +140,6 @@ func appendBarrier(dst []byte, name string) ([]byte, error) {
 	}
 	dst, start := beginFrame(dst, TypeBarrier)
 	return endFrame(appendText(dst, name), start)
-}
-
-func decodeBarrier(body []byte) (string, error) {
-	c := cursor{rest: body}
-	name := c.text()
-	if err := c.end(); err != nil {
-		return "", err
-	}
-	return name, checkText("name", name, 1, MaxName)
 }
 
 // appendNote appends n to dst as a frame. If n breaks a rule of [Note], appendNote
@@ -171,14 +153,10 @@ func appendNote(dst []byte, n Note) ([]byte, error) {
 	return endFrame(append(dst, n.Data...), start)
 }
 
-func decodeNote(body []byte) (Note, error) {
-	c := cursor{rest: body}
+func (c *cursor) note() Note {
 	n := Note{Name: c.text()}
 	n.Data = c.take(len(c.rest)) // the data is the rest of the body
-	if err := c.end(); err != nil {
-		return Note{}, err
-	}
-	return n, n.check()
+	return n
 }
 
 // AppendError appends an error message with e's Step and Message to dst as a frame. It
@@ -194,17 +172,10 @@ func AppendError(dst []byte, e *PeerError) []byte {
 	return dst
 }
 
-func decodeError(body []byte) (*PeerError, error) {
-	c := cursor{rest: body}
+func (c *cursor) peerError() *PeerError {
 	e := &PeerError{Step: c.text()}
 	e.Message = string(c.take(int(c.u16())))
-	if err := c.end(); err != nil {
-		return nil, err
-	}
-	if err := checkText("step", e.Step, 0, MaxName); err != nil {
-		return nil, err
-	}
-	return e, checkText("message", e.Message, 0, MaxErrorText)
+	return e
 }
 
 func malformed(t MessageType, err error) *ProtocolError {
@@ -220,10 +191,17 @@ func appendText(dst []byte, s string) []byte {
 }
 
 // cursor reads a body from front to back. A read past the end returns zero and sets
-// short, so a decoder checks for errors once, with end.
+// short, so decodeMessage checks for errors once, with end.
 type cursor struct {
 	rest  []byte
 	short bool
+	err   error // the first rule that the body breaks, of those that stand before its end
+}
+
+func (c *cursor) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = errors.Errorf(format, args...)
+	}
 }
 
 func (c *cursor) take(n int) []byte {
@@ -250,12 +228,14 @@ func (c *cursor) u32() uint32  { return uint32(c.number(4)) }
 func (c *cursor) u64() uint64  { return c.number(8) }
 func (c *cursor) text() string { return string(c.take(int(c.u8()))) }
 
-// end returns an error if the body was too short or too long.
+// end returns the error of fail, or one if the body was too short or too long.
 func (c *cursor) end() error {
-	if c.short {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.short:
 		return errors.New("the body ends too early")
-	}
-	if len(c.rest) > 0 {
+	case len(c.rest) > 0:
 		return errors.Errorf("%d bytes are left over", len(c.rest))
 	}
 	return nil

@@ -16,6 +16,7 @@ package oob
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -163,28 +164,30 @@ func (c *Conn) blame(err error) error {
 
 func decodeMessage(h header, body []byte) (message, error) {
 	m := message{Type: h.Type, Size: HeaderSize + len(body)}
-	var err error
+	c := cursor{rest: body}
+	var broken error // the rule that the value breaks
 	switch h.Type {
 	case TypeHello:
-		m.Value, err = decodeHello(body)
+		v := c.hello()
+		m.Value, broken = v, v.check()
 	case TypeEndpoints:
-		m.Value, err = decodeEndpoints(body)
+		v := c.endpoints()
+		m.Value, broken = v, checkEndpoints(v)
 	case TypeRegions:
-		m.Value, err = decodeRegions(body)
+		v := c.regions()
+		m.Value, broken = v, checkRegions(v)
 	case TypeBarrier:
-		m.Name, err = decodeBarrier(body)
-		m.Value = m.Name
+		m.Name = c.text()
+		m.Value, broken = m.Name, checkText("name", m.Name, 1, MaxName)
 	case TypeNote:
-		var n Note
-		n, err = decodeNote(body)
-		m.Name, m.Value = n.Name, n
+		v := c.note()
+		m.Name, m.Value, broken = v.Name, v, v.check()
 	case TypeError:
-		var e *PeerError
-		if e, err = decodeError(body); err == nil {
-			m.Name, m.Value = e.Step, e
-		}
+		v := c.peerError()
+		m.Name, m.Value = v.Step, v
+		broken = cmp.Or(checkText("step", v.Step, 0, MaxName), checkText("message", v.Message, 0, MaxErrorText))
 	}
-	if err != nil {
+	if err := cmp.Or(c.end(), broken); err != nil {
 		return message{}, malformed(h.Type, err)
 	}
 	return m, nil
