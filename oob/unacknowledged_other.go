@@ -1,8 +1,0 @@
-//go:build !linux
-
-package oob
-
-import "net"
-
-// limitUnacknowledged does nothing: only Linux has such a limit.
-func limitUnacknowledged(*net.TCPConn) {}
