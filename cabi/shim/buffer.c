@@ -5,8 +5,6 @@
  */
 #include "shim.h"
 
-#define SYMVER(local, public) __asm__(".symver " #local "," public)
-
 /* REAL_LATER returns the real function, or NULL and errno. */
 #define REAL_LATER(name, node)                                        \
 	({                                                            \

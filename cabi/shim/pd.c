@@ -5,6 +5,17 @@
  */
 #include "shim.h"
 
+#include <stdio.h>
+
+/* The core explains the other refusals (rawverbs run --explain). */
+int in_use(const char *call, const char *object, unsigned users)
+{
+	if (getenv("RAWVERBS_EXPLAIN"))
+		fprintf(stderr, "rawverbs: %s: the %s is used by %u other object%s: EBUSY (16, device or resource busy); try: destroy those first\n",
+			call, object, users, users == 1 ? "" : "s");
+	return failed(EBUSY);
+}
+
 struct td {
 	struct ibv_td verbs;
 	unsigned users; /* parent domains */

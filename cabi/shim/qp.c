@@ -234,3 +234,16 @@ int post_srq_recv(struct ibv_srq *v, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		*bad = refused;
 	return error;
 }
+
+/* The software device has no enhanced connection establishment. */
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	UNLESS_OURS(qp->context, ibv_query_ece, qp, ece);
+	memset(ece, 0, sizeof *ece);
+	return failed(EOPNOTSUPP);
+}
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return ours(qp->context) ? failed(EOPNOTSUPP) : REAL(ibv_set_ece)(qp, ece);
+}

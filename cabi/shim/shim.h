@@ -217,7 +217,7 @@ static inline void hold(unsigned *users) { __atomic_add_fetch(users, 1, __ATOMIC
 static inline void release(unsigned *users) { __atomic_sub_fetch(users, 1, __ATOMIC_RELEASE); }
 static inline unsigned held(const unsigned *users) { return __atomic_load_n(users, __ATOMIC_ACQUIRE); }
 
-/* explain.c: returns EBUSY, because other objects use the object. */
+/* pd.c: returns EBUSY, because other objects use the object. */
 int in_use(const char *call, const char *object, unsigned users);
 
 /* null sets errno and returns NULL. */
@@ -238,6 +238,7 @@ static inline void *undone(void *object, int error)
 void *real_symbol(const char *name, bool needed);
 /* The function of a version node, or NULL. */
 void *real_version(const char *name, const char *node);
+#define SYMVER(local, public) __asm__(".symver " #local "," public)
 #define REAL(name)                                                    \
 	({                                                            \
 		static __typeof__(&name) known;                       \

@@ -11,8 +11,6 @@
  */
 typedef long forwarded(long a, long b, long c, long d, long e);
 
-#define SYMVER(local, public) __asm__(".symver " #local "," public)
-
 /* FORWARD defines a function that calls the real one, or returns a value if the system has none. */
 #define FORWARD(local, name, node, at, otherwise)                                     \
 	forwarded local;                                                              \
