@@ -88,11 +88,15 @@ func (c *Conn) QP() *verbs.QP { return c.pairs[0].QP }
 
 // QPs returns all queue pairs, each connected to the peer's of the same index.
 func (c *Conn) QPs() []*verbs.QP {
-	qps := make([]*verbs.QP, len(c.pairs))
-	for i, p := range c.pairs {
-		qps[i] = p.QP
+	return ofEach(c.pairs, func(p *queuePair) *verbs.QP { return p.QP })
+}
+
+func ofEach[T any](pairs []*queuePair, of func(*queuePair) T) []T {
+	list := make([]T, len(pairs))
+	for i, p := range pairs {
+		list[i] = of(p)
 	}
-	return qps
+	return list
 }
 
 // AH returns the address of a UD queue pair of the peer; nil in Prepare and for RC and UC.
@@ -110,20 +114,12 @@ func (c *Conn) Device() *verbs.Device { return c.dev }
 
 // LocalEndpoints returns this end's endpoints, as the peer gets them.
 func (c *Conn) LocalEndpoints() []oob.Endpoint {
-	list := make([]oob.Endpoint, len(c.pairs))
-	for i, p := range c.pairs {
-		list[i] = p.local
-	}
-	return list
+	return ofEach(c.pairs, func(p *queuePair) oob.Endpoint { return p.local })
 }
 
 // PeerEndpoints returns the endpoints of the peer's queue pairs.
 func (c *Conn) PeerEndpoints() []oob.Endpoint {
-	list := make([]oob.Endpoint, len(c.pairs))
-	for i, p := range c.pairs {
-		list[i] = p.peer
-	}
-	return list
+	return ofEach(c.pairs, func(p *queuePair) oob.Endpoint { return p.peer })
 }
 
 // PeerHello returns the peer's first message: its job and parameters.

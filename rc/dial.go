@@ -299,12 +299,7 @@ func (c *Conn) makeObjects(maxCQE int) error {
 	if err := c.makeQueues(maxCQE); err != nil {
 		return err
 	}
-	sends := dispatch.New(c.sendCQ)
-	recvs := sends
-	if c.recvCQ != c.sendCQ {
-		recvs = dispatch.New(c.recvCQ)
-	}
-	c.makeRoutes(sends, recvs)
+	c.makeRoutes(c.dispatchers())
 	// The program may make queue pairs of its own on the CQs.
 	c.sends.ClaimRest()
 	c.recvs.ClaimRest()
@@ -335,9 +330,7 @@ func (c *Conn) prepare(context.Context) error {
 
 // randomPSN returns 24 random bits, so that a new connection drops packets of an old one.
 func randomPSN() uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint32(b[:]) >> 8
+	return uint32(randomID() >> 40)
 }
 
 // randomID returns an ID that no other work request is likely to have.

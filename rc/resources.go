@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/rawverbs/rawverbs/internal/sync/closing"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -85,6 +86,15 @@ func (r *resources) makeQueues(maxCQE int) (err error) {
 		return err
 	}
 	return r.makeSRQ()
+}
+
+// dispatchers returns a dispatcher for each completion queue: one twice if both are one.
+func (r *resources) dispatchers() (sends, recvs *dispatch.Dispatcher) {
+	sends = dispatch.New(r.sendCQ)
+	if r.recvCQ == r.sendCQ {
+		return sends, sends
+	}
+	return sends, dispatch.New(r.recvCQ)
 }
 
 // makeCQ makes a completion queue and logs it. The queue is twice as deep as the work queues, if

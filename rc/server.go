@@ -99,11 +99,7 @@ func (s *Server) make() error {
 	if err := s.makeQueues(found.device.MaxCQE); err != nil {
 		return err
 	}
-	s.sends = dispatch.New(s.sendCQ)
-	s.recvs = s.sends
-	if s.recvCQ != s.sendCQ {
-		s.recvs = dispatch.New(s.recvCQ)
-	}
+	s.sends, s.recvs = s.dispatchers()
 	s.stopEvents = s.dev.Subscribe(func(e verbs.AsyncEvent) {
 		if e.Fatal() && s.concerns(e, func(uint32) bool { return false }) {
 			s.cancel(&AsyncError{Device: s.dev.Name(), Event: e})
