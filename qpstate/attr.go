@@ -5,7 +5,6 @@ package qpstate
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 )
 
@@ -203,10 +202,7 @@ func (a Access) list(prefix string) string {
 	if a != 0 {
 		names = append(names, fmt.Sprintf("%#x", uint32(a)))
 	}
-	if len(names) == 0 {
-		return "0"
-	}
-	return strings.Join(names, "|")
+	return joined(names)
 }
 
 // rnrTimers maps the 5-bit code of MIN_RNR_TIMER to a time in units of 10 µs.

@@ -141,22 +141,10 @@ func (m Mask) Bits() []Mask {
 }
 
 // Name lists the bits without their C prefix: "STATE|PKEY_INDEX|PORT". No bits give "0".
-func (m Mask) Name() string {
-	names := m.names("")
-	if len(names) == 0 {
-		return "0"
-	}
-	return strings.Join(names, "|")
-}
+func (m Mask) Name() string { return m.list("") }
 
 // String lists the bits by their C names: "IBV_QP_STATE|IBV_QP_PORT". No bits give "0".
-func (m Mask) String() string {
-	names := m.names("IBV_QP_")
-	if len(names) == 0 {
-		return "0"
-	}
-	return strings.Join(names, "|")
-}
+func (m Mask) String() string { return m.list("IBV_QP_") }
 
 // About describes the attribute of a single bit in a few words. It returns "" for a bit
 // that libibverbs does not define.
@@ -169,12 +157,19 @@ func (m Mask) About() string {
 	return ""
 }
 
-func (m Mask) names(prefix string) []string {
+func (m Mask) list(prefix string) string {
 	var names []string
 	for _, bit := range m.Bits() {
 		names = append(names, prefix+bitName(bit))
 	}
-	return names
+	return joined(names)
+}
+
+func joined(flags []string) string {
+	if len(flags) == 0 {
+		return "0"
+	}
+	return strings.Join(flags, "|")
 }
 
 func bitName(bit Mask) string {
