@@ -69,6 +69,11 @@ func (s Syndrome) Kind() AckKind {
 // code (see qpstate.RNRTimer) or NAK code.
 func (s Syndrome) Value() uint8 { return uint8(s & 0x1f) }
 
+var nakNames = map[Syndrome]string{
+	NAKPSNSequence: "PSN sequence error", NAKInvalidRequest: "invalid request", NAKRemoteAccess: "remote access error",
+	NAKRemoteOperational: "remote operational error", NAKInvalidRDRequest: "invalid RD request",
+}
+
 func (s Syndrome) String() string {
 	switch s.Kind() {
 	case KindACK:
@@ -76,17 +81,8 @@ func (s Syndrome) String() string {
 	case KindRNR:
 		return fmt.Sprintf("RNR NAK %v", qpstate.RNRTimer(s.Value()))
 	}
-	switch s {
-	case NAKPSNSequence:
-		return "NAK PSN sequence error"
-	case NAKInvalidRequest:
-		return "NAK invalid request"
-	case NAKRemoteAccess:
-		return "NAK remote access error"
-	case NAKRemoteOperational:
-		return "NAK remote operational error"
-	case NAKInvalidRDRequest:
-		return "NAK invalid RD request"
+	if name, ok := nakNames[s]; ok {
+		return "NAK " + name
 	}
 	return fmt.Sprintf("syndrome 0x%02x", uint8(s))
 }
