@@ -65,7 +65,7 @@ func (d *device) Attend(attending *int32) (packets int, err error) {
 }
 
 // detachable is a link whose socket can leave the runtime's poller.
-type detachable interface{ Detach() (fd int, err error) }
+type detachable interface{ Detach() (fd int) }
 
 func (s *standby) open() (err error) {
 	if s.packets, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -85,10 +85,7 @@ func (s *standby) open() (err error) {
 	s.d.oneVector()
 	for _, r := range s.d.receivers {
 		r.pollsFirst = false
-		fd, err := r.link.(detachable).Detach()
-		if err != nil {
-			return err
-		}
+		fd := r.link.(detachable).Detach()
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 		if err := unix.EpollCtl(s.packets, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 			return errors.WithMessage(err, "epoll_ctl")

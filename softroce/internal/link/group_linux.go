@@ -11,10 +11,10 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/softroce/internal/udp"
 )
 
 // ipv6MulticastAll is IPV6_MULTICAST_ALL, which package unix does not have.
@@ -38,26 +38,22 @@ func (s *Socket) Join(group netip.Addr) (Link, error) {
 }
 
 // receiveOnly returns a Socket on the interface of s that does not send. It owns conn, which is bound to addr.
-func (s *Socket) receiveOnly(conn *net.UDPConn, addr netip.Addr, cfg Config) (*Socket, error) {
+func (s *Socket) receiveOnly(conn *udp.Conn, addr netip.Addr, cfg Config) (*Socket, error) {
 	g := newSocket(addr)
 	g.conn, g.scope, g.mtu, g.system = conn, s.scope, s.mtu, s.system
 	g.status = Status{Addr: addr, Interface: s.Status().Interface, MTU: s.mtu}
-	var err error
-	if g.raw, err = conn.SyscallConn(); err == nil {
-		var receive Mode
-		_, receive, err = g.options(cfg)
-		g.receiveMode.Store(uint32(receive))
-	}
+	_, receive, err := g.options(cfg)
 	if err != nil {
 		g.conn.Close()
-		return nil, errors.WithMessage(err, "softroce/link")
+		return nil, err
 	}
+	g.receiveMode.Store(uint32(receive))
 	return g, nil
 }
 
 // listenGroup binds a socket to a group's address, and joins the group on the interface of s.
 // Package net would bind it to all addresses.
-func (s *Socket) listenGroup(group netip.Addr) (*net.UDPConn, error) {
+func (s *Socket) listenGroup(group netip.Addr) (conn *udp.Conn, err error) {
 	var name unix.Sockaddr
 	family := unix.AF_INET
 	if group.Is4() {
@@ -69,8 +65,14 @@ func (s *Socket) listenGroup(group netip.Addr) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	file := os.NewFile(uintptr(fd), "group "+group.String())
-	defer file.Close() // the connection has a duplicate
+	if conn, err = udp.New(fd, true); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return nil, os.NewSyscallError("setsockopt SO_REUSEADDR", err)
 	}
@@ -88,11 +90,7 @@ func (s *Socket) listenGroup(group netip.Addr) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("joining the group", err)
 	}
-	conn, err := net.FilePacketConn(file)
-	if err != nil {
-		return nil, err
-	}
-	return conn.(*net.UDPConn), nil
+	return conn, nil
 }
 
 // groupInterface makes the socket send to groups of IPv6 by an interface. To those of IPv4 a

@@ -18,8 +18,7 @@ import (
 
 // outlet is a bound socket. A Socket has one that also receives, at packet.Port, and others that only send.
 type outlet struct {
-	conn  udpConn
-	raw   syscall.RawConn
+	conn  udpConn // of this system
 	local netip.AddrPort
 }
 
@@ -92,21 +91,14 @@ func withoutSource(addr netip.Addr, label uint32, first uint16, err error) strin
 
 // openOutlet adds an outlet. The caller holds s.mu.
 func (s *Socket) openOutlet(port uint16) error {
-	o := &outlet{local: netip.AddrPortFrom(s.local.Addr(), port)}
-	conn, err := listen(o.local, s.predictable)
+	local := netip.AddrPortFrom(s.local.Addr(), port)
+	conn, err := listen(local, s.predictable, false)
 	if err != nil {
 		return err
 	}
-	_ = conn.SetReadBuffer(1) // the least that the system allows: nobody reads
-	if o.conn, err = s.sendOnly(conn); err != nil {
-		return err
-	}
-	if o.raw, err = o.conn.SyscallConn(); err != nil {
-		o.conn.Close()
-		return err
-	}
+	s.sendOnly(conn)
 	others := maps.Clone(*s.others.Load())
-	others[port] = o
+	others[port] = &outlet{conn, local}
 	s.others.Store(&others)
 	s.sources = append(s.sources, port)
 	return nil

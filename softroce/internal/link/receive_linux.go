@@ -1,4 +1,4 @@
-// Modes Segmented and Batched of receiving: recvmmsg with and without GRO.
+// Receiving on Linux. Mode Segmented is recvmmsg with GRO, Batched without it, and Plain receives one datagram per call.
 //
 // # Buffer sizes
 //
@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
-	"github.com/rawverbs/rawverbs/softroce/internal/udp"
 )
 
 // Sizes of the messages of one recvmmsg.
@@ -39,19 +38,8 @@ const (
 	singleSize     = (ahead + packet.MaxPacket + 1 + 63) &^ 63
 )
 
-// receiveScratch is the memory that an Ingress keeps for receiving.
-type receiveScratch struct {
-	joined, single *inMessages
-	plain          *inMessages
-}
-
-// plainBuffers returns the buffers for one datagram received through package net.
-func (t *receiveScratch) plainBuffers() (data, control []byte) {
-	if t.plain == nil {
-		t.plain = newInMessages(1, singleSize)
-	}
-	return t.plain.data(0), t.plain.messages[0].control[:]
-}
+// receiveScratch is the memory that an Ingress keeps for receiving, by mode.
+type receiveScratch [Segmented + 1]*inMessages
 
 // inMessages are the messages of one recvmmsg.
 type inMessages struct {
@@ -113,13 +101,8 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 
 // receive waits for datagrams, receives all that have arrived and checks them.
 func (s *Socket) receive(in *Ingress, counts *Counters) error {
-	mode := Mode(s.receiveMode.Load())
-	if mode == Plain {
-		return s.receivePlain(in, counts)
-	}
-	t := in.sys.scratch(mode == Segmented)
-	t.socket, t.errno = s, 0
-	if err := s.raw.Read(t.receive); err != nil {
+	t := in.messagesFor(s)
+	if err := s.conn.Read(t.receive); err != nil {
 		return closed(err)
 	}
 	return s.check(in, t, counts)
@@ -130,10 +113,7 @@ func (s *Socket) receive(in *Ingress, counts *Counters) error {
 // Packets. Trying returns nil if the link must wait. Interrupt does not concern the function.
 func Trying(l Link) func(in *Ingress) error {
 	s, ok := l.(*Socket)
-	if !ok {
-		return nil
-	}
-	if _, ok := s.conn.(*udp.Conn); !ok {
+	if !ok || Mode(s.sendMode.Load()) == Plain || Mode(s.receiveMode.Load()) == Plain {
 		return nil
 	}
 	return s.try
@@ -146,7 +126,7 @@ func Unread(l Link) bool {
 		return false
 	}
 	n := 0
-	_ = s.raw.Control(func(fd uintptr) { n, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }) // closed: nothing
+	_ = s.conn.Control(func(fd uintptr) { n, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }) // closed: nothing
 	return n > 0
 }
 
@@ -164,9 +144,8 @@ func Yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 // try is the function of Trying.
 func (s *Socket) try(in *Ingress) error {
 	in.Packets = in.Packets[:0]
-	t := in.sys.scratch(Mode(s.receiveMode.Load()) == Segmented)
-	t.socket, t.errno = s, 0
-	done, err := s.conn.(*udp.Conn).TryRead(t.receive)
+	t := in.messagesFor(s)
+	done, err := s.conn.TryRead(t.receive)
 	if err != nil {
 		return closed(err)
 	}
@@ -181,7 +160,7 @@ func (s *Socket) try(in *Ingress) error {
 
 // check checks the datagrams of t, and takes the good packets into in.
 func (s *Socket) check(in *Ingress, t *inMessages, counts *Counters) error {
-	joined := t == in.sys.joined
+	joined := t.size == joinedSize
 	if t.errno != 0 {
 		return closed(t.errno)
 	}
@@ -213,16 +192,19 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *Counters) error {
 	return nil
 }
 
-// scratch returns the messages for receiving with GRO (joined) or without.
-func (t *receiveScratch) scratch(joined bool) *inMessages {
-	if joined {
-		if t.joined == nil {
-			t.joined = newInMessages(joinedMessages, joinedSize)
+// messagesFor returns the messages for a receive of s. It makes them the first time.
+func (in *Ingress) messagesFor(s *Socket) *inMessages {
+	t := &in.sys[s.receiveMode.Load()]
+	if *t == nil {
+		switch Mode(s.receiveMode.Load()) {
+		case Plain:
+			*t = newInMessages(1, singleSize)
+		case Batched:
+			*t = newInMessages(singleMessages, singleSize)
+		case Segmented:
+			*t = newInMessages(joinedMessages, joinedSize)
 		}
-		return t.joined
 	}
-	if t.single == nil {
-		t.single = newInMessages(singleMessages, singleSize)
-	}
-	return t.single
+	(*t).socket, (*t).errno = s, 0
+	return *t
 }

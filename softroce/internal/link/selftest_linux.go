@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/selftest"
 )
@@ -14,8 +15,9 @@ import (
 func (s *Socket) testIdentification() {
 	test, err := selftest.New(s.local.Addr(), func(data []byte, segment int, to netip.AddrPort) error {
 		control := appendControl(make([]byte, 0, controlSpace), Destination{Addr: to.Addr()}, segment)
-		_, _, err := s.conn.WriteMsgUDPAddrPort(data, control, to)
-		return err
+		return onFD(s.conn, func(fd int) error {
+			return unix.Sendmsg(fd, data, control, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}, 0)
+		})
 	})
 	if err == nil {
 		defer test.Close()

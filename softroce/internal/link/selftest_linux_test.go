@@ -3,7 +3,7 @@
 package link
 
 import (
-	"net"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -25,7 +25,7 @@ func TestSelfTestFails(t *testing.T) {
 	s := loopback(t, Config{})
 	real := s.conn
 	defer func() { s.conn = real }()
-	usual, err := net.ListenUDP("udp4", &net.UDPAddr{IP: s.Addr().AsSlice()})
+	usual, err := listen(netip.AddrPortFrom(s.Addr(), 0), func(int) error { return nil }, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func (s *Socket) sendWith(t *outMessages, o *outlet, e *Egress, bursts []burst, 
 func (s *Socket) flush(t *outMessages, o *outlet, e *Egress, bursts []burst, report **SendError) (sent int, full bool, err error) {
 	var bytes, several uint64
 	for begin := 0; t.first < t.n && !full && err == nil; begin = t.first {
-		if o.raw.Write(t.flush) != nil {
+		if o.conn.Write(t.flush) != nil {
 			return sent, false, net.ErrClosed
 		}
 		for i := begin; i < t.first; i++ {
@@ -222,7 +222,7 @@ func (s *Socket) fallBack(to netip.Addr, err error) {
 
 // AwaitRoom implements Link.
 func (s *Socket) AwaitRoom(source uint16) error {
-	return closed(s.outletOf(source).raw.Write(hasRoom))
+	return closed(s.outletOf(source).conn.Write(hasRoom))
 }
 
 // hasRoom reports whether a socket has room. It also returns true if the system does not say.

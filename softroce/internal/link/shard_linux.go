@@ -30,7 +30,7 @@ func Split(l Link, n int) []Link {
 		for _, l := range more {
 			l.Close() // nothing can be done about an error here
 		}
-		_ = onFD(s.raw, func(fd int) error { return setReusePort(fd, 0) })
+		_ = onFD(s.conn, func(fd int) error { return setReusePort(fd, 0) })
 		s.note("one goroutine receives, not %d (%v)", n+1, err)
 		return nil
 	}
@@ -38,7 +38,7 @@ func Split(l Link, n int) []Link {
 }
 
 func (s *Socket) split(n int) (more []Link, err error) {
-	if err := onFD(s.raw, reusePort); err != nil {
+	if err := onFD(s.conn, reusePort); err != nil {
 		return nil, err
 	}
 	for len(more) < n {
@@ -50,7 +50,7 @@ func (s *Socket) split(n int) (more []Link, err error) {
 	}
 	filter := shardFilter(s.local.Addr().Is6(), uint32(n+1))
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return more, onFD(s.raw, func(fd int) error {
+	return more, onFD(s.conn, func(fd int) error {
 		return os.NewSyscallError("setsockopt SO_ATTACH_REUSEPORT_CBPF",
 			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program))
 	})
@@ -64,7 +64,7 @@ func setReusePort(fd, value int) error {
 
 // shard opens one more socket on the address of s.
 func (s *Socket) shard() (*Socket, error) {
-	conn, err := listen(s.local, reusePort)
+	conn, err := listen(s.local, reusePort, true)
 	if err != nil {
 		return nil, err
 	}

@@ -54,15 +54,6 @@ type Socket struct {
 	closed  bool
 }
 
-// udpConn is a UDP socket: a *net.UDPConn, or a descriptor after Detach.
-type udpConn interface {
-	ReadMsgUDPAddrPort(data, control []byte) (n, controlN, flags int, from netip.AddrPort, err error)
-	WriteMsgUDPAddrPort(data, control []byte, to netip.AddrPort) (n, controlN int, err error)
-	SetReadDeadline(t time.Time) error
-	SyscallConn() (syscall.RawConn, error)
-	Close() error
-}
-
 // Open returns a Socket bound to UDP port packet.Port of addr, an address of this host.
 // It selects the modes that the system supports and tests the identifications of its
 // packets. Status reports features that do not work and are not required. The error is an
@@ -84,7 +75,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	}
 	s := newSocket(addr)
 	var err error
-	if s.conn, err = listen(s.local, s.predictable); err != nil {
+	if s.conn, err = listen(s.local, s.predictable, true); err != nil {
 		return nil, addrError(addr, err)
 	}
 	if err := s.setUp(cfg); err != nil {
@@ -103,14 +94,14 @@ func newSocket(addr netip.Addr) *Socket {
 // predictable is the option of sockets that send: they set DF, and therefore send identification 0.
 func (s *Socket) predictable(fd int) error { return neverFragment(fd, s.local.Addr().Is6()) }
 
-// listen returns a bound socket for which option was called before.
-func listen(local netip.AddrPort, option func(fd int) error) (*net.UDPConn, error) {
+// listen returns a bound socket for which option was called before. receives reports whether it will receive.
+func listen(local netip.AddrPort, option func(fd int) error, receives bool) (udpConn, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return onFD(c, option) }}
 	conn, err := lc.ListenPacket(context.Background(), network(local.Addr()), local.String())
 	if err != nil {
 		return nil, cause(err)
 	}
-	return conn.(*net.UDPConn), nil
+	return connOf(conn.(*net.UDPConn), receives)
 }
 
 // onFD calls f with the descriptor of a connection.
@@ -137,9 +128,6 @@ func (s *Socket) setUp(cfg Config) error {
 	if s.mtu = host.PathMTU(ifi.MTU); s.mtu == 0 {
 		return errors.Errorf("softroce/link: interface %s has an MTU of %d, RoCE needs %d; try: ip link set %s mtu 1500",
 			ifi.Name, ifi.MTU, host.LeastMTU, ifi.Name)
-	}
-	if s.raw, err = s.conn.SyscallConn(); err != nil {
-		return errors.WithMessage(err, "softroce/link")
 	}
 	s.scope = uint32(ifi.Index)
 	s.status = Status{Addr: s.local.Addr(), Interface: ifi.Name, MTU: s.mtu}
@@ -269,23 +257,6 @@ func (s *Socket) Receive(in *Ingress) error {
 			return err
 		}
 	}
-}
-
-// receivePlain receives one datagram through package net, in mode Plain. It works on every system.
-func (s *Socket) receivePlain(in *Ingress, t *Counters) error {
-	data, control := in.sys.plainBuffers()
-	n, oobn, _, src, err := s.conn.ReadMsgUDPAddrPort(data, control)
-	if err != nil {
-		return closed(err)
-	}
-	if n > packet.MaxPacket {
-		t.Dropped[DropTruncated]++
-		return nil
-	}
-	d := datagram{data: data[:n], src: src}
-	d.parse(control[:oobn])
-	in.take(d, s.local, loadTap(&s.tap), t)
-	return nil
 }
 
 // Interrupt implements Link. It sets a deadline in the past.

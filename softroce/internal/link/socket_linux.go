@@ -3,12 +3,50 @@
 package link
 
 import (
+	"net"
 	"os"
 	"unsafe"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/udp"
 )
+
+// udpConn is a UDP socket.
+type udpConn = *udp.Conn
+
+// connOf returns a connection in place of c, so that a packet wakes a thread of Go only if a goroutine waits for it.
+func connOf(c *net.UDPConn, receives bool) (conn udpConn, err error) {
+	defer c.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	err = onFD(raw, func(fd int) error {
+		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return errors.WithMessage(err, "duplicating the socket")
+		}
+		conn, err = udp.New(dup, receives)
+		return err
+	})
+	return conn, err
+}
+
+// sendOnly sets the options of a socket that only sends.
+func (s *Socket) sendOnly(c udpConn) {
+	_ = onFD(c, func(fd int) error {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1) // the least that the system allows
+		return groupInterface(fd, s.local.Addr().Is6(), s.scope)       // s has noted the error
+	})
+}
+
+// Detach takes the socket off the runtime's poller, for threads of C that wait for packets themselves. From
+// then on Receive does not wait: it returns ErrInterrupted if no packet has arrived. Detach returns
+// the descriptor, which is valid until Close and becomes readable when packets arrive. No other
+// method may run meanwhile.
+func (s *Socket) Detach() (fd int) { return s.conn.Detach() }
 
 // neverFragment makes the kernel set DF, and therefore identification 0. The kernel then
 // ignores the path MTU that it has learned. Call neverFragment before bind.
@@ -23,16 +61,11 @@ func neverFragment(fd int, v6 bool) error {
 
 // options sets the other socket options and returns the best supported modes.
 func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
-	if err := onFD(s.raw, func(fd int) (err error) {
+	err = onFD(s.conn, func(fd int) (err error) {
 		send, receive, err = s.optionsOf(fd, cfg)
 		return err
-	}); err != nil {
-		return 0, 0, errors.WithMessage(err, "softroce/link")
-	}
-	if send != Plain && receive != Plain {
-		err = s.wakeLess()
-	}
-	return send, receive, err
+	})
+	return send, receive, errors.WithMessage(err, "softroce/link")
 }
 
 func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
@@ -97,7 +130,7 @@ func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
 // buffer was full. After Close it returns 0.
 func (s *Socket) overflow() uint64 {
 	var info [unix.SK_MEMINFO_VARS]uint32
-	_ = s.raw.Control(func(fd uintptr) {
+	_ = s.conn.Control(func(fd uintptr) {
 		n := uint32(unsafe.Sizeof(info))
 		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&n)), 0)

@@ -18,11 +18,17 @@ type systemCalls struct{}
 
 var realCalls systemCalls
 
+// udpConn is a UDP socket.
+type udpConn = *net.UDPConn
+
+// connOf returns c.
+func connOf(c *net.UDPConn, _ bool) (udpConn, error) { return c, nil }
+
 // options sets the receive buffer and returns Plain, the only mode.
 func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 	// Some systems refuse a size that is too large, instead of granting less.
 	for size := cfg.ReceiveBuffer; ; size /= 2 {
-		err = s.conn.(*net.UDPConn).SetReadBuffer(size)
+		err = s.conn.SetReadBuffer(size)
 		if err == nil {
 			if size != cfg.ReceiveBuffer {
 				s.note("the system grants a receive buffer of only %d KiB", size>>10)
@@ -71,10 +77,25 @@ func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) 
 // AwaitRoom implements Link.
 func (s *Socket) AwaitRoom(uint16) error { return nil }
 
-// sendOnly returns c.
-func (s *Socket) sendOnly(c *net.UDPConn) (udpConn, error) { return c, nil }
+// sendOnly makes the receive buffer as small as the system allows: nobody reads.
+func (s *Socket) sendOnly(c udpConn) { _ = c.SetReadBuffer(1) }
 
-func (s *Socket) receive(in *Ingress, t *Counters) error { return s.receivePlain(in, t) }
+// receive receives one datagram. The buffer is one byte longer than the longest packet, so that a longer datagram is noticed.
+func (s *Socket) receive(in *Ingress, t *Counters) error {
+	if in.sys.data == nil {
+		in.sys.data = make([]byte, packet.MaxPacket+1)
+	}
+	n, src, err := s.conn.ReadFromUDPAddrPort(in.sys.data)
+	if err != nil {
+		return closed(err)
+	}
+	if n > packet.MaxPacket {
+		t.Dropped[DropTruncated]++
+		return nil
+	}
+	in.take(datagram{data: in.sys.data[:n], src: src}, s.local, loadTap(&s.tap), t)
+	return nil
+}
 
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
@@ -95,16 +116,4 @@ func Yield() {}
 type sendScratch struct{}
 
 // receiveScratch is the memory that an Ingress keeps for receiving.
-type receiveScratch struct{ plain []byte }
-
-// plainBuffers returns the buffer for one datagram. It is one byte longer than the longest
-// packet, so that a longer datagram is noticed.
-func (t *receiveScratch) plainBuffers() (data, control []byte) {
-	if t.plain == nil {
-		t.plain = make([]byte, packet.MaxPacket+1)
-	}
-	return t.plain, nil
-}
-
-// parse does nothing: this system delivers no control messages.
-func (d *datagram) parse([]byte) {}
+type receiveScratch struct{ data []byte }

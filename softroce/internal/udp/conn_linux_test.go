@@ -1,41 +1,56 @@
 package udp
 
 import (
+	"cmp"
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // open returns a Conn on a free port of loopback, and its address.
-func open(t *testing.T, how func(fd int, scope uint32) (*Conn, error)) (*Conn, netip.AddrPort) {
+func open(t *testing.T, waits bool) (*Conn, unix.SockaddrInet4) {
 	t.Helper()
-	from, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer from.Close()
-	raw, err := from.SyscallConn()
+	c, err := New(fd, waits)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var c *Conn
-	if controlErr := raw.Control(func(fd uintptr) { c, err = how(int(fd), 0) }); controlErr != nil || err != nil {
-		t.Fatal(controlErr, err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return c, from.LocalAddr().(*net.UDPAddr).AddrPort()
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, unix.SockaddrInet4{Port: name.(*unix.SockaddrInet4).Port, Addr: name.(*unix.SockaddrInet4).Addr}
 }
 
-func send(t *testing.T, c *Conn, to netip.AddrPort, b byte) {
+func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) }
+
+func write(c *Conn, to unix.SockaddrInet4, b byte) error {
+	var err error
+	writeErr := c.Write(func(fd uintptr) bool {
+		err = unix.Sendto(int(fd), []byte{b}, 0, &to)
+		return !again(err)
+	})
+	return cmp.Or(writeErr, err)
+}
+
+func send(t *testing.T, c *Conn, to unix.SockaddrInet4, b byte) {
 	t.Helper()
-	if _, _, err := c.WriteMsgUDPAddrPort([]byte{b}, nil, to); err != nil {
+	if err := write(c, to, b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,15 +58,19 @@ func send(t *testing.T, c *Conn, to netip.AddrPort, b byte) {
 // receive returns the next datagram's byte.
 func receive(c *Conn) (byte, error) {
 	var data [1]byte
-	_, _, _, _, err := c.ReadMsgUDPAddrPort(data[:], nil)
-	return data[0], err
+	var err error
+	readErr := c.Read(func(fd uintptr) bool {
+		_, err = unix.Read(int(fd), data[:])
+		return !again(err)
+	})
+	return data[0], cmp.Or(readErr, err)
 }
 
 // TestWaiterTurnsOff checks that the waiter is on only while a read waits, however that ends, and that the next read
 // waits for a packet again.
 func TestWaiterTurnsOff(t *testing.T) {
-	a, _ := open(t, New)
-	b, to := open(t, New)
+	a, _ := open(t, true)
+	b, to := open(t, true)
 	for i := range byte(3) {
 		time.AfterFunc(testkit.Moment, func() { send(t, a, to, i) })
 		if got, err := receive(b); got != i || err != nil || b.in.on {
@@ -70,8 +89,8 @@ func TestWaiterTurnsOff(t *testing.T) {
 
 // TestArrivalBeforeWait sends a packet after a failed read and before its wait.
 func TestArrivalBeforeWait(t *testing.T) {
-	a, _ := open(t, New)
-	b, to := open(t, New)
+	a, _ := open(t, true)
+	b, to := open(t, true)
 	for range 3 {
 		first := true
 		err := b.Read(func(uintptr) bool {
@@ -90,7 +109,7 @@ func TestArrivalBeforeWait(t *testing.T) {
 
 // TestRoom checks that a write that finds no room is repeated when there is room.
 func TestRoom(t *testing.T) {
-	a, _ := open(t, New)
+	a, _ := open(t, true)
 	for range 2 {
 		tries := 0
 		if err := a.Write(func(uintptr) bool { tries++; return tries > 2 }); err != nil || tries != 3 {
@@ -103,7 +122,7 @@ func TestRoom(t *testing.T) {
 }
 
 func TestDeadlineAndClose(t *testing.T) {
-	c, _ := open(t, New)
+	c, _ := open(t, true)
 	if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +145,7 @@ func TestDeadlineAndClose(t *testing.T) {
 		t.Error(err)
 	}
 	readers.Wait()
-	if _, _, err := c.WriteMsgUDPAddrPort([]byte{1}, nil, netip.MustParseAddrPort("127.0.0.1:9")); !errors.Is(err, net.ErrClosed) {
+	if err := write(c, unix.SockaddrInet4{Port: 9, Addr: [4]byte{127, 0, 0, 1}}, 1); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
 	if err := c.Close(); !errors.Is(err, net.ErrClosed) {
@@ -135,8 +154,28 @@ func TestDeadlineAndClose(t *testing.T) {
 }
 
 func TestWithoutWait(t *testing.T) {
-	a, _ := open(t, NewWithoutWait)
-	b, to := open(t, NewWithoutWait)
+	a, _ := open(t, false)
+	b, to := open(t, false)
+	if _, err := receive(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	send(t, a, to, 9)
+	if got, err := receive(b); got != 9 || err != nil {
+		t.Error(got, err)
+	}
+}
+
+// TestDetach checks that reads do not wait after Detach, and that the descriptor stays.
+func TestDetach(t *testing.T) {
+	a, _ := open(t, true)
+	b, to := open(t, true)
+	time.AfterFunc(testkit.Moment, func() { send(t, a, to, 8) })
+	if got, err := receive(b); got != 8 || err != nil {
+		t.Error(got, err)
+	}
+	if fd := b.Detach(); fd != b.fd {
+		t.Errorf("descriptor %d, want %d", fd, b.fd)
+	}
 	if _, err := receive(b); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
 	}
@@ -148,8 +187,8 @@ func TestWithoutWait(t *testing.T) {
 
 // TestTryRead checks that a read that does not wait returns at once, and does not keep a later read from waiting.
 func TestTryRead(t *testing.T) {
-	a, _ := open(t, New)
-	b, to := open(t, New)
+	a, _ := open(t, true)
+	b, to := open(t, true)
 	var data [1]byte
 	try := func() (bool, error) {
 		return b.TryRead(func(fd uintptr) bool {
@@ -192,7 +231,7 @@ func TestTryRead(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	c, _ := open(t, New)
+	c, _ := open(t, true)
 	done := func(uintptr) bool { return true }
 	if n := testing.AllocsPerRun(100, func() { _ = c.Read(done); _ = c.Write(done); _, _ = c.TryRead(done) }); n != 0 {
 		t.Errorf("%v allocations", n)
