@@ -105,7 +105,7 @@ func (b *badProvider) report(t *testing.T) {
 	for _, l := range b.links {
 		s := l.network.statistics()
 		n.Sent, n.Lost, n.Duplicated, n.Reordered, n.Corrupted = n.Sent+s.Sent, n.Lost+s.Lost, n.Duplicated+s.Duplicated, n.Reordered+s.Reordered, n.Corrupted+s.Corrupted
-		noticed += l.Counters().Dropped[link.DropICRC]
+		noticed += l.Counters()[link.DropICRC]
 	}
 	t.Logf("%d packets: %d lost, %d duplicated, %d reordered, %d damaged, of which the ICRC found %d",
 		n.Sent, n.Lost, n.Duplicated, n.Reordered, n.Corrupted, noticed)

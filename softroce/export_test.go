@@ -139,7 +139,7 @@ const oneVector = "one completion vector: one processor, a receive buffer below 
 // ReceivedBySocket returns how many packets each socket of a device has received.
 func ReceivedBySocket(dev *verbs.Device) (n []uint64) {
 	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
-		n = append(n, r.link.Counters().ReceivedPackets)
+		n = append(n, r.link.Counters()[link.ReceivedPackets])
 	}
 	return n
 }
@@ -190,7 +190,7 @@ func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
 // SentBytes returns how many bytes a device has sent.
 func SentBytes(dev *verbs.Device) (n uint64) {
 	for _, r := range verbs.ProviderOf(dev).(*device).receivers {
-		n += r.link.Counters().SentBytes
+		n += r.link.Counters()[link.SentBytes]
 	}
 	return n
 }

@@ -69,8 +69,8 @@ func (n *network) send(from *simLink, to link.Destination, raw []byte) {
 	case n.spares(raw):
 		faults = wire.Faults{Delay: faults.Delay}
 	}
-	from.counters.SentPackets++
-	from.counters.SentBytes += uint64(len(raw))
+	from.counters[link.SentPackets]++
+	from.counters[link.SentBytes] += uint64(len(raw))
 	n.wire.Send(time.Since(n.began), &faults, link.Packet{Src: from.addr, SrcPort: packet.Port, Dst: to.Addr, TOS: to.TOS, TTL: to.TTL}, raw)
 }
 
@@ -150,8 +150,8 @@ func (l *simLink) Receive(in *link.Ingress) error {
 			in.Put(p, tap, &c) // a tap may wait, so the network is not locked
 		}
 		l.change(func() {
-			l.counters.ReceivedPackets += c.ReceivedPackets
-			l.counters.Dropped[link.DropICRC] += c.Dropped[link.DropICRC]
+			l.counters[link.ReceivedPackets] += c[link.ReceivedPackets]
+			l.counters[link.DropICRC] += c[link.DropICRC]
 		})
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -161,7 +162,7 @@ func BenchmarkStream(b *testing.B) {
 			if err := <-failed; err != nil {
 				b.Fatal(err)
 			}
-			if c := y.Counters(); c.Dropped != [NumDrops]uint64{} {
+			if c := y.Counters(); slices.Max(c[DropTruncated:Matched]) > 0 {
 				b.Errorf("dropped: %+v", c)
 			}
 		})

@@ -50,7 +50,7 @@ func TestGSORefused(t *testing.T) {
 			}
 		}
 		c, st := a.Counters(), a.Status()
-		if c.SentPackets != 82 || c.SentBursts != 0 || c.Fallbacks == 0 || c.SendErrors != 0 {
+		if c[SentPackets] != 82 || c[SentBursts] != 0 || c[Fallbacks] == 0 || c[SendErrors] != 0 {
 			t.Errorf("%+v", c)
 		}
 		if a.splits(b.Addr()) || st.Send != Segmented || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "refused GSO") {
@@ -136,7 +136,7 @@ func TestSendErrors(t *testing.T) {
 				t.Errorf("%v: packet %d is %d", mode, i, p.Data[11])
 			}
 		}
-		if c := a.Counters(); c.SendErrors != 3 || c.SentPackets != 7 {
+		if c := a.Counters(); c[SendErrors] != 3 || c[SentPackets] != 7 {
 			t.Errorf("%v: %+v", mode, c)
 		}
 		if st := a.Status(); st.Send != mode {
@@ -160,12 +160,12 @@ func TestNoBatches(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	a, b := loopback(t, Config{}), loopback(t, Config{ReceiveBuffer: 4096})
 	sendAll(t, a, b, 200, 4096)
-	n := b.Counters().Dropped[DropOverflow]
+	n := b.Counters()[DropOverflow]
 	if n == 0 {
 		t.Error("nothing counted")
 	}
 	b.Close()
-	if after := b.Counters().Dropped[DropOverflow]; after != n {
+	if after := b.Counters()[DropOverflow]; after != n {
 		t.Errorf("%d, after Close %d", n, after)
 	}
 }

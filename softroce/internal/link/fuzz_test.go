@@ -41,19 +41,19 @@ func FuzzIngress(f *testing.F) {
 		for range 2 { // the second one meets what the first one left
 			taken := len(in.Packets)
 			in.take(datagram{data: data, size: int(size), src: src}, local, nil, &n)
-			sent += packets(len(data), int(size), n.Dropped[DropPort]+n.Dropped[DropSource] > 0)
+			sent += packets(len(data), int(size), n[DropPort]+n[DropSource] > 0)
 			for _, p := range in.Packets[taken:] {
 				if m, _ := flow.Verify(p.Data, p.ID); err != nil || !m.OK() || p.Src != src.Addr() || p.SrcPort != port || len(p.Data) < minPacket {
 					t.Errorf("took % x from %v:%d, match %v", p.Data, p.Src, p.SrcPort, m)
 				}
 			}
 		}
-		counted := n.ReceivedPackets
-		for _, dropped := range n.Dropped {
+		counted := n[ReceivedPackets]
+		for _, dropped := range n[DropTruncated:Matched] {
 			counted += dropped
 		}
-		if counted != sent || n.ReceivedPackets != uint64(len(in.Packets)) {
-			t.Errorf("%d packets were sent; %d are counted, %d of them as taken, and %d were taken", sent, counted, n.ReceivedPackets, len(in.Packets))
+		if counted != sent || n[ReceivedPackets] != uint64(len(in.Packets)) {
+			t.Errorf("%d packets were sent; %d are counted, %d of them as taken, and %d were taken", sent, counted, n[ReceivedPackets], len(in.Packets))
 		}
 	})
 }

@@ -71,18 +71,18 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *Counters) 
 		d.size = len(d.data)
 	}
 	if len(d.data) == 0 {
-		t.Dropped[DropLength]++
+		t[DropLength]++
 		return
 	}
 	// Any local user can bind another port of a peer's loopback address. The port of devices is the
 	// peer's alone. From other hosts any port is good: rdma_rxe has one for each queue pair.
 	if d.src.Port() != packet.Port && d.src.Addr().IsLoopback() {
-		t.Dropped[DropPort]++
+		t[DropPort]++
 		return
 	}
 	p, err := in.flows.peer(local, d.src, d.src, local)
 	if err != nil {
-		t.Dropped[DropSource]++
+		t[DropSource]++
 		return
 	}
 	s := in.senders.of(d.src.Addr())
@@ -96,7 +96,7 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *Counters) 
 		raw := rest[:min(d.size, len(rest))]
 		rest = rest[len(raw):]
 		if len(raw) < minPacket {
-			t.Dropped[DropLength]++
+			t[DropLength]++
 			continue
 		}
 		m, id := p.flow.Verify(raw, expect)
@@ -104,9 +104,9 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *Counters) 
 		if numbered && m.OK() {
 			m, why = s.judge(m, id, at), DropIdentification
 		}
-		t.Matches[m]++
+		t[Matched+Counter(m)]++
 		if !m.OK() {
-			t.Dropped[why]++
+			t[why]++
 			expect += step
 			continue
 		}
@@ -117,8 +117,8 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *Counters) 
 			}
 		}
 		expect, last = id+step, m
-		t.ReceivedPackets++
-		t.ReceivedBytes += uint64(len(raw))
+		t[ReceivedPackets]++
+		t[ReceivedBytes] += uint64(len(raw))
 		if tap != nil {
 			tap(false, packet.Frame{Src: d.src, Dst: local, ID: id, TOS: d.tos, TTL: d.ttl}, raw)
 		}

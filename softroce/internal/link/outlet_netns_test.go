@@ -163,7 +163,7 @@ func testBeside(t *testing.T, a, b *Socket) {
 			}
 		})
 	}
-	testkit.Until(t, "thousand packets", func() bool { return a.Counters().SentPackets >= 1000 })
+	testkit.Until(t, "thousand packets", func() bool { return a.Counters()[SentPackets] >= 1000 })
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}

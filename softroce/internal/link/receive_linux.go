@@ -170,14 +170,14 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *Counters) error {
 	for i := range t.headers[:t.used] {
 		h, m := &t.headers[i], &t.messages[i]
 		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > packet.MaxPacket {
-			counts.Dropped[DropTruncated]++
+			counts[DropTruncated]++
 			continue
 		}
 		bytes += int(h.Len)
 		d := datagram{data: t.data(i)[:h.Len], src: m.address(zone)}
 		d.parse(m.control[:h.Hdr.Controllen])
 		if d.size != 0 && d.size < len(d.data) {
-			counts.ReceivedBursts++
+			counts[ReceivedBursts]++
 		}
 		in.take(d, s.local, tap, counts)
 	}

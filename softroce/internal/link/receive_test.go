@@ -65,11 +65,11 @@ func TestGarbage(t *testing.T) {
 			sendAll(t, a, b, 3, 64)
 			collect(t, b, 3)
 			n := b.Counters()
-			long := n.Dropped[DropTruncated]
+			long := n[DropTruncated]
 			if mode == Segmented { // its buffers are long enough
-				long = n.Dropped[DropICRC] - 4
+				long = n[DropICRC] - 4
 			}
-			if n.ReceivedPackets != 3 || n.Dropped[DropICRC]+n.Dropped[DropTruncated] != 7 || long != 3 || n.Dropped[DropLength] != 3 {
+			if n[ReceivedPackets] != 3 || n[DropICRC]+n[DropTruncated] != 7 || long != 3 || n[DropLength] != 3 {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -101,7 +101,7 @@ type arrivals struct {
 	in   *Ingress
 	src  netip.AddrPort
 	now  time.Duration
-	drop [NumDrops]uint64
+	drop Counters
 }
 
 var arrivalsTo = netip.MustParseAddrPort("10.0.0.2:4791")
@@ -138,10 +138,10 @@ func (a *arrivals) comeTo(local netip.AddrPort, ids ...uint16) (got []packet.Mat
 	a.in.Packets = a.in.Packets[:0]
 	var counts Counters
 	a.in.take(datagram{data: data, size: size, src: a.src}, local, nil, &counts)
-	if len(a.in.Packets) != int(counts.ReceivedPackets) {
-		a.t.Fatalf("%d packets, %d counted", len(a.in.Packets), counts.ReceivedPackets)
+	if len(a.in.Packets) != int(counts[ReceivedPackets]) {
+		a.t.Fatalf("%d packets, %d counted", len(a.in.Packets), counts[ReceivedPackets])
 	}
-	a.drop = counts.Dropped
+	a.drop = counts
 	for i, p := range a.in.Packets {
 		if len(a.in.Packets) == len(ids) && p.ID != ids[i] {
 			a.t.Errorf("packet %d: ID %d, want %d", i, p.ID, ids[i])
@@ -276,7 +276,7 @@ func TestDamageWithin(t *testing.T) {
 	in.Packets = in.Packets[:0]
 	var counts Counters
 	in.take(datagram{data: data, size: size, src: src}, local, nil, &counts)
-	if len(in.Packets) != 2 || counts.Matches[packet.MatchExact] != 2 || counts.Dropped[DropICRC] != 1 {
+	if len(in.Packets) != 2 || counts[Matched+Counter(packet.MatchExact)] != 2 || counts[DropICRC] != 1 {
 		t.Errorf("%d packets, %+v", len(in.Packets), counts)
 	}
 }
@@ -334,7 +334,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	got := collect(t, b, senders*each*2)
 	wg.Wait()
-	if n := a.Counters().SentPackets; n != uint64(len(got)) {
+	if n := a.Counters()[SentPackets]; n != uint64(len(got)) {
 		t.Errorf("%d sent, %d arrived", n, len(got))
 	}
 }
@@ -385,7 +385,7 @@ func TestSourcePortOfSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := collect(t, b, 1)
-	if got[0].SrcPort != packet.Port || b.Counters().Dropped[DropPort] != 1 {
-		t.Errorf("the packet of port %d was taken; %v dropped", got[0].SrcPort, b.Counters().Dropped)
+	if got[0].SrcPort != packet.Port || b.Counters()[DropPort] != 1 {
+		t.Errorf("the packet of port %d was taken; %v dropped", got[0].SrcPort, b.Counters())
 	}
 }

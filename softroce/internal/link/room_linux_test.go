@@ -62,7 +62,7 @@ func TestSendNeverWaits(t *testing.T) {
 						t.Errorf("burst %d is left: %v", i, e.Has(data[i]))
 					}
 				}
-				if c := a.Counters(); c.SentPackets != uint64(sent) || c.SendErrors != 0 {
+				if c := a.Counters(); c[SentPackets] != uint64(sent) || c[SendErrors] != 0 {
 					t.Errorf("%+v", c)
 				}
 				e.MoveTo(kept, 1)
@@ -175,7 +175,7 @@ func TestRoomPerSource(t *testing.T) {
 	if err := a.Send(e); err != nil {
 		t.Fatal(err)
 	}
-	if e.Packets() != 4 || e.Source() != 0 || a.Counters().SentPackets != 4 {
+	if e.Packets() != 4 || e.Source() != 0 || a.Counters()[SentPackets] != 4 {
 		t.Errorf("%d packets are left, the first from port %d", e.Packets(), e.Source())
 	}
 }

@@ -202,7 +202,7 @@ func (s *Socket) splits(to netip.Addr) bool {
 
 // fallBack turns GSO to an address off, or, if there are many, to all, for the rest of the Socket's life.
 func (s *Socket) fallBack(to netip.Addr, err error) {
-	add(&s.counters.fallbacks, 1)
+	s.counters.add(Fallbacks, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var unsplit []netip.Addr

@@ -116,11 +116,11 @@ func TestShort(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dropped := func(l Link) uint64 { return l.Counters().Dropped[DropLength] }
+	dropped := func(l Link) uint64 { return l.Counters()[DropLength] }
 	testkit.Until(t, "short datagrams at the first socket", func() bool {
 		_ = Trying(s)(NewIngress())
 		return dropped(s) == short
-	}, func() string { return fmt.Sprint(s.Counters().Dropped) })
+	}, func() string { return fmt.Sprint(s.Counters()) })
 	if err := Trying(links[1])(NewIngress()); !errors.Is(err, ErrInterrupted) || dropped(links[1]) != 0 {
 		t.Errorf("something has arrived at the other socket: %v", err)
 	}

@@ -198,7 +198,7 @@ func (s *Socket) interop(i Interop, reason string) {
 // Counters returns the counts since Open. DropOverflow is the kernel's count.
 func (s *Socket) Counters() Counters {
 	c := s.counters.snapshot()
-	c.Dropped[DropOverflow] = max(s.overflow(), s.overflowed.Load())
+	c[DropOverflow] = max(s.overflow(), s.overflowed.Load())
 	return c
 }
 
@@ -235,7 +235,7 @@ func (s *Socket) Send(e *Egress) error {
 	}
 	e.forget()
 	if report != nil {
-		add(&s.counters.sendErrors, uint64(report.Packets))
+		s.counters.add(SendErrors, uint64(report.Packets))
 		return report
 	}
 	return nil

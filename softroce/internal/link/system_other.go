@@ -90,7 +90,7 @@ func (s *Socket) receive(in *Ingress, t *Counters) error {
 		return closed(err)
 	}
 	if n > packet.MaxPacket {
-		t.Dropped[DropTruncated]++
+		t[DropTruncated]++
 		return nil
 	}
 	in.take(datagram{data: in.sys.data[:n], src: src}, s.local, loadTap(&s.tap), t)

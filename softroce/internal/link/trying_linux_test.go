@@ -37,7 +37,7 @@ func TestTrying(t *testing.T) {
 					return got == 3
 				}, func() string { return fmt.Sprintf("%d packets: %+v", got, b.Counters()) })
 			}
-			if n := b.Counters(); n.ReceivedPackets != 60 || n.ReceiveCalls > 60 {
+			if n := b.Counters(); n[ReceivedPackets] != 60 || n[ReceiveCalls] > 60 {
 				t.Errorf("%+v", n)
 			}
 			if n := testing.AllocsPerRun(100, func() { _ = try(in) }); n != 0 {
