@@ -17,7 +17,6 @@ package softroce
 import (
 	"encoding/binary"
 	"math"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -27,7 +26,6 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -145,18 +143,8 @@ func (s *standby) drive(c *cq) (did round) {
 			did.missed = true
 			continue
 		}
-		r.settle()
-		before := pushedTo(c)
-		switch err := r.take(); {
-		case err == nil:
-			did.received = true
-			if r.owes = pushedTo(c) != before; !r.owes {
-				r.answer()
-			}
-			did.owes = did.owes || r.owes
-		case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
-			r.failed()
-		}
+		did.received = r.round(c, r.await) == nil || did.received
+		did.owes = did.owes || r.owes
 		r.Give()
 	}
 	return did

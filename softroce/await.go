@@ -60,21 +60,24 @@ func (p *patience) poll(began time.Time, try func() (came, stop bool)) (came boo
 }
 
 // await waits for packets.
-func (r *receiver) await() error { return r.awaitFrom(time.Now()) }
+func (r *receiver) await(in *link.Ingress) error {
+	defer r.waits.Store(false)
+	return r.awaitFrom(time.Now(), in)
+}
 
 // awaitFrom is await that begins at some time.
-func (r *receiver) awaitFrom(began time.Time) (err error) {
+func (r *receiver) awaitFrom(began time.Time, in *link.Ingress) (err error) {
 	tries := 0
 	try := func() (came, stop bool) {
 		if tries++; tries == 2 { // a goroutine that was just woken may run first; to yield again costs more than the poll
 			runtime.Gosched()
 		}
-		err = r.try(r.in)
+		err = r.try(in)
 		return !errors.Is(err, link.ErrInterrupted), link.Interrupted(r.link)
 	}
 	came := r.pollsFirst && !r.d.traffic.stream.Load() && r.patience.poll(began, try)
 	if !came {
-		err = r.link.Receive(r.in)
+		err = r.link.Receive(in)
 	}
 	return err
 }

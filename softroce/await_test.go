@@ -80,7 +80,7 @@ func TestPolling(t *testing.T) {
 	} {
 		r.patience.vain = 2
 		timer := time.AfterFunc(testkit.Moment, stop)
-		err := r.awaitFrom(long)
+		err := r.awaitFrom(long, r.in)
 		timer.Stop()
 		came := name == "a packet"
 		if came != (err == nil) || err != nil && !errors.Is(err, link.ErrInterrupted) || link.Interrupted(l) || came != (r.patience.vain == 1) {

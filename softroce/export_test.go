@@ -126,6 +126,15 @@ func Receive(p *verbs.CQ) (receive func(), stop func()) {
 	}
 }
 
+// take waits for packets and passes them to the engine.
+func (r *receiver) take() error {
+	err := r.await(r.in)
+	if err == nil {
+		r.process()
+	}
+	return err
+}
+
 // SetVectors makes devices that are opened from now on have n completion vectors.
 func SetVectors(tb testing.TB, n int) {
 	before := vectorsOfHost

@@ -12,10 +12,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/pkg/errors"
-
 	"github.com/rawverbs/rawverbs/internal/sync/turn"
-	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
 // traffic says whether a stream is moved: much, in one direction only, while the other one acknowledges. In a stream no goroutine
@@ -100,11 +97,7 @@ func (c *cq) lead(ctx, owner context.Context, r *receiver) error {
 	r.led.Add(1)
 	r.watched[0].Set(ctx, r.link)
 	r.watched[1].Set(owner, r.link)
-	if err := r.round(c); err != nil && !errors.Is(err, link.ErrInterrupted) {
-		r.Unlock()
-		defer r.Lock()
-		r.failed()
-	}
+	_ = r.work(c)
 	return nil
 }
 
@@ -146,12 +139,4 @@ func (c *cq) leave(s sleeper) {
 	if c.woken.Load() || c.closed.Load() {
 		c.wakeFirst()
 	}
-}
-
-// pushedTo returns how many completions a CQ has got; 0 for none.
-func pushedTo(c *cq) uint32 {
-	if c == nil {
-		return 0
-	}
-	return c.cq.Pushed()
 }

@@ -56,7 +56,7 @@ type receiver struct {
 	batch      []transport.Datagram
 	sender     driver
 	watched    [2]ctxwatch.Watch // the contexts of the last leader
-	failures   int               // of take in a row
+	failures   int               // of rounds in a row
 	pollsFirst bool              // a wait may begin with polling; see await.go
 	patience   patience
 	heard      heard
@@ -96,41 +96,47 @@ func (r *receiver) run() {
 
 // attend is a round of the port's goroutine. It returns true if the link is closed, or fails again and again.
 func (r *receiver) attend() (over bool) {
-	switch err := r.round(nil); {
-	case err == nil:
-	case errors.Is(err, link.ErrInterrupted):
-	case errors.Is(err, net.ErrClosed):
+	if errors.Is(r.work(nil), net.ErrClosed) {
 		for i := range r.watched {
 			r.watched[i].End()
 		}
 		return true
-	default:
-		r.Unlock()
-		defer r.Lock()
-		return r.failed()
 	}
-	return false
+	return r.failures >= receiveTries
 }
 
-// round waits for packets once and answers them. A completion for c is not answered yet, because c's program will probably post
-// something. The caller has the turn and holds the mutex, which round releases meanwhile.
-func (r *receiver) round(c *cq) error {
+// work is a round that waits for packets. The caller has the turn and holds the mutex, which work releases meanwhile.
+func (r *receiver) work(c *cq) error {
 	r.waits.Store(true) // before others can want the turn
 	r.Unlock()
 	defer r.Lock()
+	return r.round(c, r.await)
+}
+
+// round receives packets once and answers them. A completion for c, which may be nil, is not answered yet, because c's program
+// will probably post something. The caller has the turn.
+func (r *receiver) round(c *cq, receive func(*link.Ingress) error) error {
 	r.settle()
 	before := pushedTo(c)
-	if err := r.take(); err != nil {
-		return err
-	}
+	err := receive(r.in)
 	switch {
-	case r.postDriver == nil: // nothing can follow: datagrams to a group
-	case pushedTo(c) != before:
-		r.owes = true
-	default:
-		r.answer()
+	case err == nil:
+		r.process()
+		if r.owes = pushedTo(c) != before; !r.owes {
+			r.answer()
+		}
+	case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
+		r.failed()
 	}
-	return nil
+	return err
+}
+
+// pushedTo returns how many completions a CQ has got; 0 for none.
+func pushedTo(c *cq) uint32 {
+	if c == nil {
+		return 0
+	}
+	return c.cq.Pushed()
 }
 
 // lock takes the turn from the goroutine that receives there, and unlock gives it back.
@@ -142,16 +148,6 @@ func (r *receiver) lock() {
 func (r *receiver) unlock() {
 	r.Give()
 	r.taking.Unlock()
-}
-
-// take waits for packets and passes them to the engine.
-func (r *receiver) take() error {
-	err := r.await()
-	r.waits.Store(false)
-	if err == nil {
-		r.process()
-	}
-	return err
 }
 
 // process passes the received packets to the engine.
@@ -171,23 +167,20 @@ func (r *receiver) process() {
 	r.d.traffic.moved(bytes, 0)
 }
 
-// failed counts a failure of take and pauses: the system lacks some resource, perhaps only for a
-// moment. After receiveTries failures in a row it returns true.
-func (r *receiver) failed() bool {
-	r.countFailure()
-	time.Sleep(receivePause)
-	return r.failures >= receiveTries
-}
-
-// countFailure reports that the device has failed after receiveTries failures in a row.
-func (r *receiver) countFailure() {
+// failed pauses: the system lacks some resource, perhaps only for a moment. After receiveTries failures in a row the device
+// has failed.
+func (r *receiver) failed() {
 	if r.failures++; r.failures == receiveTries {
 		r.d.events.Put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
 	}
+	time.Sleep(receivePause)
 }
 
 // answer sends what follows from the received packets.
 func (r *receiver) answer() {
+	if r.postDriver == nil { // nothing can follow: datagrams to a group
+		return
+	}
 	if _, more := r.sender.send(receiverRounds); more {
 		go r.postDriver.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
 	}

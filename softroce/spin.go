@@ -13,11 +13,8 @@
 package softroce
 
 import (
-	"net"
 	"sync/atomic"
 	"time"
-
-	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
@@ -76,25 +73,9 @@ func (r *receiver) receiveFor(c *cq) (received bool) {
 	if !r.Hold(c.spins) {
 		return false
 	}
+	defer r.Give()
 	r.led.Add(1)
-	r.settle()
-	before, failed := c.cq.Pushed(), false
-	switch err := r.try(r.in); {
-	case err == nil:
-		received = true
-		r.process()
-		if r.owes = c.cq.Pushed() != before; !r.owes {
-			r.answer()
-		}
-	case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
-		failed = true
-		r.countFailure()
-	}
-	r.Give()
-	if failed {
-		time.Sleep(receivePause)
-	}
-	return received
+	return r.round(c, r.try) == nil
 }
 
 // DriveEnd says that the calls of DriveOnce end.
