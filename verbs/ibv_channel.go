@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"slices"
 	"syscall"
 	"unsafe"
 
@@ -75,10 +74,7 @@ func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, _ <-chan struct{}) {
 	ch := c.channel
 	ch.Lock()
 	defer ch.Unlock()
-	w := ch.Borrow()
-	defer ch.Return(w)
-	c.sleepers = append(c.sleepers, w)
-	_ = ch.Await(ctx, owner, w, func() bool {
+	_ = ch.AwaitAmong(&c.sleepers, ctx, owner, func() bool {
 		select {
 		case <-woken:
 			return true
@@ -86,8 +82,6 @@ func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, _ <-chan struct{}) {
 			return c.closed || ch.broken != nil
 		}
 	}, func() error { return c.read(ctx, owner) })
-	i := slices.Index(c.sleepers, w)
-	c.sleepers = slices.Delete(c.sleepers, i, i+1)
 }
 
 // SleepMakesProgress returns false: the device makes progress without a waiting goroutine.

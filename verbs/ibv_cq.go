@@ -44,7 +44,7 @@ type ibvCQ struct {
 	alone bool             // read extended completions one by one; see walksWrongly
 
 	// The channel's mutex guards these. It is not held during other calls of the CQ into C.
-	sleepers []*turn.Waiter    // goroutines in Sleep
+	sleepers turn.Waiters      // goroutines in Sleep
 	unread   int               // calls of Arm since an event was read
 	watched  [2]ctxwatch.Watch // the contexts of the goroutine that read last
 	closed   bool              // nobody may sleep any more

@@ -5,6 +5,7 @@ package turn
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
@@ -36,6 +37,34 @@ type Waiter struct {
 
 // NewWaiter returns a Waiter.
 func NewWaiter() *Waiter { return &Waiter{wake: make(chan struct{}, 1)} }
+
+// Waiters are the goroutines that wait for the same, in order. The turn's mutex guards them.
+type Waiters []*Waiter
+
+// WakeFirst is Wake of the first waiter, if there is one.
+func (ws Waiters) WakeFirst() {
+	if len(ws) > 0 {
+		ws[0].Wake()
+	}
+}
+
+// WakeAll is Wake of all waiters.
+func (ws Waiters) WakeAll() {
+	for _, w := range ws {
+		w.Wake()
+	}
+}
+
+// AwaitAmong is Await with a Waiter that is among others meanwhile.
+func (t *Turn) AwaitAmong(ws *Waiters, ctx, owner context.Context, ready func() bool, work func() error) error {
+	w := t.Borrow()
+	*ws = append(*ws, w)
+	err := t.Await(ctx, owner, w, ready, work)
+	i := slices.Index(*ws, w)
+	*ws = slices.Delete(*ws, i, i+1)
+	t.Return(w)
+	return err
+}
 
 // Borrow returns a Waiter for a call that has none of its own, until Return. The caller holds the mutex.
 func (t *Turn) Borrow() *Waiter {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -79,11 +78,11 @@ type Route struct {
 
 	inbox   []verbs.WC // completions of the program's own requests, unread from taken on
 	taken   int
-	readers []*turn.Waiter   // goroutines that wait for the inbox
+	readers turn.Waiters     // goroutines that wait for the inbox
 	queues  []*Queue         // requests of Do
 	flying  int              // number of Do's requests in flight
 	seen    uint64           // number of completions so far
-	stalled []*turn.Waiter   // goroutines that wait for any completion
+	stalled turn.Waiters     // goroutines that wait for any completion
 	gone    bool             // no more completions come
 	handle  func([]verbs.WC) // see Handle; nil: completions go to the inbox
 
@@ -106,19 +105,15 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	}
 	d.Lock()
 	defer d.Unlock()
-	w := d.Borrow()
-	defer d.Return(w)
-	r.readers = append(r.readers, w)
-	err = d.Await(ctx, owner, w, func() bool { return n > 0 || r.taken < len(r.inbox) }, func() (err error) {
+	err = d.AwaitAmong(&r.readers, ctx, owner, func() bool { return n > 0 || r.taken < len(r.inbox) }, func() (err error) {
 		n, err = r.poll(ctx, owner, wcs, r)
 		return err
 	})
-	r.readers = without(r.readers, w)
 	if n == 0 {
 		n = r.take(wcs)
 	}
-	if r.taken < len(r.inbox) && len(r.readers) > 0 {
-		r.readers[0].Wake()
+	if r.taken < len(r.inbox) {
+		r.readers.WakeFirst()
 	}
 	if n > 0 {
 		return n, nil
@@ -142,10 +137,18 @@ func (r *Route) Turn() *turn.Turn { return &r.d.Turn }
 
 // Await waits until ready returns true, and polls meanwhile if nobody else does; see [turn.Turn.Await].
 func (r *Route) Await(ctx, owner context.Context, w *turn.Waiter, ready func() bool) error {
-	return r.d.Await(ctx, owner, w, ready, func() error {
-		_, err := r.poll(ctx, owner, r.d.batch[:], nil)
-		return err
-	})
+	return r.d.Await(ctx, owner, w, ready, func() error { return r.pollForOthers(ctx, owner) })
+}
+
+// pollForOthers is poll that keeps nothing.
+func (r *Route) pollForOthers(ctx, owner context.Context) error {
+	_, err := r.poll(ctx, owner, r.d.batch[:], nil)
+	return err
+}
+
+// awaitAmong is Await with a waiter that is among others meanwhile.
+func (r *Route) awaitAmong(ws *turn.Waiters, ctx, owner context.Context, ready func() bool) error {
+	return r.d.AwaitAmong(ws, ctx, owner, ready, func() error { return r.pollForOthers(ctx, owner) })
 }
 
 // poll polls, waits if there is nothing, and hands out the completions. The completions of the
@@ -233,9 +236,7 @@ func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 		default:
 			r.put(wc)
 		}
-		for _, w := range r.stalled {
-			w.Wake()
-		}
+		r.stalled.WakeAll()
 	}
 	return kept
 }
@@ -251,9 +252,7 @@ func (r *Route) put(wc *verbs.WC) {
 		r.taken = 0
 	}
 	r.inbox = append(r.inbox, *wc)
-	if len(r.readers) > 0 {
-		r.readers[0].Wake()
-	}
+	r.readers.WakeFirst()
 }
 
 // take moves completions from the inbox to wcs.
@@ -263,10 +262,4 @@ func (r *Route) take(wcs []verbs.WC) int {
 		r.inbox, r.taken = r.inbox[:0], 0
 	}
 	return n
-}
-
-// without removes w from list and keeps the order of the others.
-func without(list []*turn.Waiter, w *turn.Waiter) []*turn.Waiter {
-	i := slices.Index(list, w)
-	return slices.Delete(list, i, i+1)
 }

@@ -133,11 +133,8 @@ func (req *Request) Start(ctx, owner context.Context) error {
 		if !errors.Is(err, syscall.ENOMEM) {
 			return err
 		}
-		r.stalled = append(r.stalled, req.Waiter)
-		ended := r.Await(ctx, owner, req.Waiter, func() bool { return r.seen != seen })
-		r.stalled = without(r.stalled, req.Waiter)
-		if ended != nil {
-			return errors.WithMessage(ended, "wait for room in the queue")
+		if err := r.awaitAmong(&r.stalled, ctx, owner, func() bool { return r.seen != seen }); err != nil {
+			return errors.WithMessage(err, "wait for room in the queue")
 		}
 	}
 }
@@ -170,7 +167,8 @@ func (r *Route) complete(wc *verbs.WC) bool {
 	req.WC = *wc
 	req.WC.ID = req.UserID
 	if left := req.left; left != nil {
-		left.end(req.WC)
+		left.wc, left.done = req.WC, true
+		left.waiting.WakeAll()
 		req.q.release(req)
 		return true
 	}
@@ -188,7 +186,7 @@ func (r *Route) Shut() {
 	for _, q := range r.queues {
 		for _, req := range q.list {
 			if req.flying && req.left != nil {
-				req.left.wake()
+				req.left.waiting.WakeAll()
 			}
 		}
 	}
@@ -199,7 +197,7 @@ type Left struct {
 	r       *Route
 	done    bool // the dispatcher's mutex guards done, wc and waiting
 	wc      verbs.WC
-	waiting []*turn.Waiter
+	waiting turn.Waiters
 }
 
 // Wait returns the request's completion, failed or not. The error is that of ctx, or net.ErrClosed
@@ -207,25 +205,9 @@ type Left struct {
 func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
 	l.r.d.Lock()
 	defer l.r.d.Unlock()
-	w := l.r.d.Borrow()
-	defer l.r.d.Return(w)
-	l.waiting = append(l.waiting, w)
-	err := l.r.Await(ctx, context.Background(), w, func() bool { return l.done || l.r.gone })
-	l.waiting = without(l.waiting, w)
+	err := l.r.awaitAmong(&l.waiting, ctx, context.Background(), func() bool { return l.done || l.r.gone })
 	if err == nil && !l.done {
 		err = net.ErrClosed
 	}
 	return l.wc, err
-}
-
-// end records the completion. The caller holds the mutex.
-func (l *Left) end(wc verbs.WC) {
-	l.wc, l.done = wc, true
-	l.wake()
-}
-
-func (l *Left) wake() {
-	for _, w := range l.waiting {
-		w.Wake()
-	}
 }
