@@ -52,7 +52,7 @@ func TestOpenLoopback(t *testing.T) {
 		if !s.Addr().IsLoopback() || !s.Addr().Is4() || seen[s.Addr()] {
 			t.Errorf("%v", s.Addr())
 		}
-		if st := s.Status(); st.MTU != 4096 || st.ReceiveBuffer == 0 || st.Interface == "" {
+		if st := s.Status(); s.MTU() != 4096 || st.ReceiveBuffer == 0 || st.Interface == "" {
 			t.Errorf("%+v", st)
 		}
 		seen[s.Addr()] = true

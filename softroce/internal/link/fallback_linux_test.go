@@ -153,7 +153,7 @@ func TestNoBatches(t *testing.T) {
 	s.system = systemCalls{sendmmsg: none, recvmmsg: none}
 	send, receive, err := s.options(Config{Limit: Segmented, ReceiveBuffer: defaultReceiveBuffer})
 	if send != Plain || receive != Plain || err != nil || len(s.Status().Notes) != 2 {
-		t.Errorf("%v, %v, %v; %v", send, receive, err, s)
+		t.Errorf("%v, %v, %v; %v", send, receive, err, s.Status())
 	}
 }
 

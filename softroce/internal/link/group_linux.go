@@ -41,7 +41,7 @@ func (s *Socket) Join(group netip.Addr) (Link, error) {
 func (s *Socket) receiveOnly(conn *udp.Conn, addr netip.Addr, cfg Config) (*Socket, error) {
 	g := newSocket(addr)
 	g.conn, g.scope, g.mtu, g.system = conn, s.scope, s.mtu, s.system
-	g.status = Status{Addr: addr, Interface: s.Status().Interface, MTU: s.mtu}
+	g.status.Interface = s.Status().Interface
 	_, receive, err := g.options(cfg)
 	if err != nil {
 		g.conn.Close()

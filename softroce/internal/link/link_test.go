@@ -123,7 +123,7 @@ func TestSendReceive(t *testing.T) {
 						t.Errorf("packet %d: match %v, ID %d", i, p.Match, p.ID)
 					}
 				}
-				t.Logf("%v\n%+v\n%+v", a, a.Counters(), b.Counters())
+				t.Logf("%v\n%+v\n%+v", a.Status(), a.Counters(), b.Counters())
 			})
 		}
 	}

@@ -141,8 +141,8 @@ func testTaken(t *testing.T, a *Socket) {
 			t.Errorf("port %#x", port)
 		}
 	}
-	if n := strings.Count(a.String(), note); n != 1 {
-		t.Errorf("%v has the note %d times, want once: %s", a, n, note)
+	if n := strings.Count(fmt.Sprint(a.Status().Notes), note); n != 1 {
+		t.Errorf("%v has the note %d times, want once: %s", a.Status(), n, note)
 	}
 }
 

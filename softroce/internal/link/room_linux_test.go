@@ -137,7 +137,7 @@ func TestNoRoomWithoutGSO(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := e.Packets(); left != 2*n-3 || a.splits(b.Addr()) {
-		t.Errorf("%d packets are left; %v", left, a)
+		t.Errorf("%d packets are left; %v", left, a.Status())
 	}
 	room = 2 * n
 	if err := a.Send(e); err != nil || e.Packets() > 0 {

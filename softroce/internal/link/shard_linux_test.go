@@ -61,7 +61,7 @@ func split(t *testing.T, s *Socket, n int) []Link {
 		t.Cleanup(func() { l.Close() })
 	}
 	if len(more) != n-1 {
-		t.Fatalf("%d more sockets instead of %d: %v", len(more), n-1, s)
+		t.Fatalf("%d more sockets instead of %d: %v", len(more), n-1, s.Status())
 	}
 	return append([]Link{s}, more...)
 }

@@ -130,14 +130,16 @@ func (s *Socket) setUp(cfg Config) error {
 			ifi.Name, ifi.MTU, host.LeastMTU, ifi.Name)
 	}
 	s.scope = uint32(ifi.Index)
-	s.status = Status{Addr: s.local.Addr(), Interface: ifi.Name, MTU: s.mtu}
+	s.status.Interface = ifi.Name
 	send, receive, err := s.options(cfg)
 	if err != nil {
 		return err
 	}
 	s.sendMode.Store(uint32(send))
 	s.receiveMode.Store(uint32(receive))
-	s.selfTest()
+	if s.local.Addr().Is4() { // IPv6 has no identification
+		s.testIdentification()
+	}
 	return nil
 }
 
@@ -173,9 +175,6 @@ func (s *Socket) Status() Status {
 	return st
 }
 
-// String returns Status in one line.
-func (s *Socket) String() string { return s.Status().String() }
-
 // note adds a sentence to Status.
 func (s *Socket) note(format string, args ...any) {
 	s.mu.Lock()
@@ -186,13 +185,6 @@ func (s *Socket) note(format string, args ...any) {
 // addNote is note for a caller that holds mu.
 func (s *Socket) addNote(format string, args ...any) {
 	s.status.Notes = append(s.status.Notes, fmt.Sprintf(format, args...))
-}
-
-// interop sets Status.Interop and its reason.
-func (s *Socket) interop(i Interop, reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Interop, s.status.InteropReason = i, reason
 }
 
 // Counters returns the counts since Open. DropOverflow is the kernel's count.

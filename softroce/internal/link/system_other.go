@@ -7,6 +7,7 @@ package link
 import (
 	"net"
 	"net/netip"
+	"syscall"
 
 	"github.com/pkg/errors"
 
@@ -73,6 +74,13 @@ func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) 
 	s.counters.sent(uint64(sent), uint64(bytes), 0, uint64(calls))
 	return nil
 }
+
+// Join implements Link: EOPNOTSUPP.
+func (s *Socket) Join(group netip.Addr) (Link, error) {
+	return nil, &AddrError{Addr: group, Err: syscall.EOPNOTSUPP, Hint: "Linux: soft devices have no multicast on other systems"}
+}
+
+func (s *Socket) reachGroup(netip.Addr) error { return syscall.EOPNOTSUPP }
 
 // AwaitRoom implements Link.
 func (s *Socket) AwaitRoom(uint16) error { return nil }
