@@ -93,7 +93,7 @@ func (b *badProvider) Open(name string) (verbs.ProviderDevice, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.links = append(b.links, l)
-	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
+	return newDevice(name, []*port{{link: l, gidIndex: 1}}), nil
 }
 
 func notRC(raw []byte) bool { return packet.Opcode(raw[0]).Transport() != packet.RC }

@@ -24,7 +24,7 @@ import (
 // device is an open device.
 type device struct {
 	name   string
-	ports  []*port // by GID index; nil for an empty slot
+	ports  []*port // in the order of their GID indexes
 	mtu    qpstate.MTU
 	gids   gidTable
 	groups groups
@@ -64,10 +64,8 @@ func newDevice(name string, ports []*port) *device {
 	}
 	d.alarm.init(d)
 	d.canSpin = true
-	for _, p := range ports {
-		if p == nil {
-			continue
-		}
+	for i, p := range ports {
+		p.index = i
 		p.open(d)
 		d.vectors = max(d.vectors, len(p.receivers))
 		for _, r := range p.receivers {
@@ -89,8 +87,8 @@ func window(ports []*port, mtu qpstate.MTU) int {
 	const most, least = 256, 16
 	w := most
 	for _, p := range ports {
-		if p != nil && p.link.Status().ReceiveBuffer > 0 {
-			w = min(w, p.link.Status().ReceiveBuffer/mtu.Bytes())
+		if buffer := p.link.Status().ReceiveBuffer; buffer > 0 {
+			w = min(w, buffer/mtu.Bytes())
 		}
 	}
 	return max(w, least)
@@ -107,11 +105,10 @@ func (d *device) now() time.Duration { return time.Since(d.start) }
 // resolve returns the path to a peer: the link of the GID index and the peer's address. It
 // returns the errnos that rdma_rxe returns.
 func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
-	index := int(attr.GRH.SGIDIndex)
-	if index >= len(d.ports) || d.ports[index] == nil {
+	p := d.portAt(attr.GRH.SGIDIndex)
+	if p == nil {
 		return nil, errno.NoData
 	}
-	p := d.ports[index]
 	src, dst := p.link.Addr(), attr.GRH.DGID.Addr()
 	if src.Is4() != dst.Is4() || src.IsLinkLocalUnicast() != dst.IsLinkLocalUnicast() && !dst.IsMulticast() {
 		return nil, syscall.EINVAL
@@ -130,7 +127,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 // reply returns the path from one of the device's addresses to a sender.
 func (d *device) reply(from, to netip.Addr) *transport.Path {
 	for _, p := range d.ports {
-		if p != nil && p.link.Addr() == from {
+		if p.link.Addr() == from {
 			return &transport.Path{Src: from, Dst: to, Outlet: &p.outlet(d, 0).Outlet, Link: p}
 		}
 	}
@@ -175,10 +172,8 @@ func (d *device) guid() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(d.name))
 	for _, p := range d.ports {
-		if p != nil {
-			b := p.gid()
-			h.Write(b[:])
-		}
+		b := p.gid()
+		h.Write(b[:])
 	}
 	return h.Sum64()
 }
@@ -270,11 +265,15 @@ func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
 	if err != nil {
 		return verbs.PortAttr{}, err
 	}
+	gids := maxGIDs
+	for _, p := range d.ports {
+		gids = max(gids, p.gidIndex+1)
+	}
 	return verbs.PortAttr{
 		State:        state.logical(),
 		MaxMTU:       qpstate.MTU4096,
 		ActiveMTU:    d.mtu,
-		GIDTableLen:  max(len(d.ports), maxGIDs),
+		GIDTableLen:  gids,
 		MaxMsgSize:   transport.MaxMessage,
 		PKeyTableLen: 1,
 		ActiveWidth:  1, // one lane …

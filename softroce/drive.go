@@ -37,7 +37,7 @@ const posterRounds = 4
 type driver struct {
 	d      *device
 	outbox *transport.Outbox
-	egress []link.Egress // by GID index
+	egress []link.Egress // by port
 
 	mu      sync.Mutex  // held while a post driver sends
 	pending atomic.Bool // the engine was given something since the last round began

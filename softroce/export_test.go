@@ -173,9 +173,7 @@ const MostPerPost = posterRounds * outboxBytes
 // WithoutRoom makes UC and UD send without regard to the receiver. dev must have no queue pairs.
 func WithoutRoom(dev *verbs.Device) {
 	for _, p := range verbs.ProviderOf(dev).(*device).ports {
-		if p != nil {
-			p.room.Close()
-		}
+		p.room.Close()
 	}
 }
 
@@ -227,7 +225,7 @@ func (smallBuffer) Open(name string) (verbs.ProviderDevice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
+	return newDevice(name, []*port{{link: l, gidIndex: 1}}), nil
 }
 
 // fourVectors opens soft devices on loopback with four completion vectors.
@@ -251,7 +249,7 @@ func (fourVectors) Open(name string) (verbs.ProviderDevice, error) {
 	before := vectorsOfHost
 	defer func() { vectorsOfHost = before }()
 	vectorsOfHost = func() int { return 4 }
-	d := newDevice(name, []*port{nil, {link: l, index: 1}})
+	d := newDevice(name, []*port{{link: l, gidIndex: 1}})
 	if d.vectors == 1 {
 		d.Close()
 		return nil, errors.New(oneVector)
@@ -273,14 +271,14 @@ func (twoPorts) Open(name string) (verbs.ProviderDevice, error) {
 	if name != TwoPortsName {
 		return nil, syscall.ENODEV
 	}
-	ports := []*port{nil, nil, nil}
-	for i := range ports[1:] {
+	var ports []*port
+	for i := range 2 {
 		l, err := link.OpenLoopback(link.Config{})
 		if err != nil {
 			closePorts(ports)
 			return nil, err
 		}
-		ports[i+1] = &port{link: l, index: i + 1}
+		ports = append(ports, &port{link: l, gidIndex: i + 1})
 	}
 	return newDevice(name, ports), nil
 }
@@ -321,13 +319,11 @@ func Fill(dev *verbs.Device) (room func()) {
 	d.sending.Lock()
 	defer d.sending.Unlock()
 	for _, p := range d.ports {
-		if p == nil {
-			continue
-		}
 		p.link = &fullLink{p.link, more, make(chan struct{})}
-		for _, x := range p.outlets.all {
-			x.link = p.link
-		}
+		p.outlets.Range(func(_, x any) bool {
+			x.(*outlet).link = p.link
+			return true
+		})
 	}
 	return func() { close(more) }
 }

@@ -58,9 +58,6 @@ func (g *gidTable) init() {
 
 // real reports whether the port is an address of this host. Others are on a simulated network, and always up.
 func (p *port) real() bool {
-	if p == nil {
-		return false
-	}
 	_, real := p.link.(*link.Socket)
 	return real
 }
@@ -167,11 +164,8 @@ func (d *device) refresh() error {
 
 // readPorts returns the port's state, and the GID table with those of the device's addresses that the host has.
 func (d *device) readPorts(h *hostTables) (state portState, table []verbs.GIDEntry) {
-	for i, p := range d.ports {
-		if p == nil {
-			continue
-		}
-		entry := verbs.GIDEntry{GID: p.gid(), Port: 1, Index: i, Type: verbs.GIDTypeRoCEv2}
+	for _, p := range d.ports {
+		entry := verbs.GIDEntry{GID: p.gid(), Port: 1, Index: p.gidIndex, Type: verbs.GIDTypeRoCEv2}
 		ifi, has := h.interfaceOf(p)
 		if !p.real() {
 			state, has = portUp, true

@@ -5,7 +5,6 @@ import (
 	stderrors "errors"
 	"net"
 	"net/netip"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -242,7 +241,7 @@ func TestOnThisHost(t *testing.T) {
 func TestReplies(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
 	d := verbs.ProviderOf(dev).(*device)
-	p := d.ports[slices.IndexFunc(d.ports, func(p *port) bool { return p != nil })]
+	p := d.ports[0]
 	peer := netip.MustParseAddr("192.0.2.1")
 	if got := d.reply(p.link.Addr(), peer); got == nil || got.Src != p.link.Addr() || got.Dst != peer || got.Link != p {
 		t.Errorf("the path of a reply is %+v", got)

@@ -86,7 +86,7 @@ func (g *groups) leave(addr netip.Addr) {
 func (d *device) join(addr netip.Addr) (links []link.Link, err error) {
 	seen := make(map[string]bool)
 	for _, p := range d.ports {
-		if p == nil || p.link.Addr().Is4() != addr.Is4() || seen[p.link.Status().Interface] {
+		if p.link.Addr().Is4() != addr.Is4() || seen[p.link.Status().Interface] {
 			continue
 		}
 		seen[p.link.Status().Interface] = true

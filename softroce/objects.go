@@ -250,7 +250,7 @@ func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 
 // settle notes where the peer's packets will arrive.
 func (q *qp) settle(ah *verbs.AHAttr) {
-	home := q.d.ports[ah.GRH.SGIDIndex].receiverOf(q.QPN(), ah.GRH.DGID.Addr(), q.d)
+	home := q.d.portAt(ah.GRH.SGIDIndex).receiverOf(q.QPN(), ah.GRH.DGID.Addr(), q.d)
 	for _, c := range q.cqs {
 		c.home.Store(home)
 	}

@@ -34,25 +34,13 @@ type outlet struct {
 	kept link.Egress // the packets that wait
 }
 
-// outlets are those of a port, by source port.
-type outlets struct {
-	mu  sync.Mutex
-	all map[uint16]*outlet
-}
-
 // outlet returns the outlet of a source port.
 func (p *port) outlet(d *device, source uint16) *outlet {
-	p.outlets.mu.Lock()
-	defer p.outlets.mu.Unlock()
-	x := p.outlets.all[source]
-	if x == nil {
-		if p.outlets.all == nil {
-			p.outlets.all = make(map[uint16]*outlet)
-		}
-		x = &outlet{d: d, link: p.link, source: source}
-		p.outlets.all[source] = x
+	x, ok := p.outlets.Load(source)
+	if !ok {
+		x, _ = p.outlets.LoadOrStore(source, &outlet{d: d, link: p.link, source: source})
 	}
-	return x
+	return x.(*outlet)
 }
 
 // keep takes the packets that are left in e, which are of bursts of the driver's outbox.
@@ -105,22 +93,12 @@ func (x *outlet) sendKept(err error) (more bool) {
 }
 
 // packetsWait reports whether packets wait for room.
-func (d *device) packetsWait() bool {
+func (d *device) packetsWait() (wait bool) {
 	for _, p := range d.ports {
-		if p != nil && p.outlets.wait() {
-			return true
-		}
+		p.outlets.Range(func(_, x any) bool {
+			wait = wait || x.(*outlet).Full()
+			return !wait
+		})
 	}
-	return false
-}
-
-func (o *outlets) wait() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, x := range o.all {
-		if x.Full() {
-			return true
-		}
-	}
-	return false
+	return wait
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/host"
@@ -23,10 +24,20 @@ import (
 type port struct {
 	link      link.Link
 	receivers []*receiver // by completion vector; the first one's link is link
-	index     int
+	gidIndex  int
+	index     int             // in device.ports
 	room      *room.Receivers // nil on a simulated network
 
-	outlets outlets
+	outlets sync.Map // of *outlet by source port
+}
+
+// portAt returns the port of a GID index, or nil.
+func (d *device) portAt(gidIndex uint8) *port {
+	i := slices.IndexFunc(d.ports, func(p *port) bool { return p.gidIndex == int(gidIndex) })
+	if i < 0 {
+		return nil
+	}
+	return d.ports[i]
 }
 
 func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }
@@ -82,7 +93,7 @@ func (p *port) receiverOf(qpn uint32, peer netip.Addr, d *device) *receiver {
 // link-local, or else at the first one. It returns nil if the device has no address.
 func (d *device) homeOf(vector int) (home *receiver) {
 	for _, p := range d.ports {
-		if p != nil && (home == nil || home.link.Addr().IsLinkLocalUnicast()) {
+		if home == nil || home.link.Addr().IsLinkLocalUnicast() {
 			home = p.receivers[vector%len(p.receivers)]
 		}
 	}
@@ -93,11 +104,9 @@ func (d *device) homeOf(vector int) (home *receiver) {
 func (d *device) oneVector() {
 	d.vectors, d.receivers = 1, nil
 	for _, p := range d.ports {
-		if p != nil {
-			p.closeOthers()
-			p.receivers = slices.Clone(p.receivers[:1])
-			d.receivers = append(d.receivers, p.receivers...)
-		}
+		p.closeOthers()
+		p.receivers = slices.Clone(p.receivers[:1])
+		d.receivers = append(d.receivers, p.receivers...)
 	}
 }
 
@@ -112,9 +121,6 @@ func (p *port) closeOthers() {
 
 func closePorts(ports []*port) {
 	for _, p := range ports {
-		if p == nil {
-			continue
-		}
 		p.link.Close() // nothing can be done about an error here
 		p.closeOthers()
 		if p.room != nil {
@@ -126,9 +132,6 @@ func closePorts(ports []*port) {
 func smallestMTU(ports []*port) qpstate.MTU {
 	smallest := qpstate.MTU4096
 	for _, p := range ports {
-		if p == nil {
-			continue
-		}
 		if mtu, ok := qpstate.MTUFor(p.link.MTU()); ok {
 			smallest = min(smallest, mtu)
 		}

@@ -5,6 +5,7 @@ package softroce
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -54,22 +55,22 @@ func (d *device) Run(mtu int) (packets int) {
 	return min(link.MaxBurst/(headers+mtu), link.MaxBurstPackets)
 }
 
-// openPorts opens a link for each address of a device. A port's place in the slice is its GID
-// index. As with rdma_rxe, index 0 is the link-local address or empty; the other addresses
-// follow from 1 on, IPv4 first.
+// openPorts opens a link for each address of a device. As with rdma_rxe, GID index 0 is the
+// link-local address or empty; the other addresses follow from 1 on, IPv4 first.
 func openPorts(name, where string) ([]*port, error) {
 	if name == loopbackName {
 		l, err := link.OpenLoopback(link.Config{})
 		if err != nil {
 			return nil, err
 		}
-		return []*port{nil, {link: l, index: 1}}, nil
+		return []*port{{link: l, gidIndex: 1}}, nil
 	}
 	addresses, err := addressesOf(where)
 	if err != nil {
 		return nil, err
 	}
-	ports := []*port{nil}
+	var ports []*port
+	next := 1
 	for _, a := range addresses {
 		l, err := link.Open(a, link.Config{})
 		if a.IsLinkLocalUnicast() && errors.Is(err, syscall.EADDRNOTAVAIL) && len(addresses) > 1 {
@@ -79,13 +80,12 @@ func openPorts(name, where string) ([]*port, error) {
 			closePorts(ports)
 			return nil, err
 		}
-		p := &port{link: l}
-		if a.IsLinkLocalUnicast() && ports[0] == nil {
-			ports[0] = p
+		if a.IsLinkLocalUnicast() && (len(ports) == 0 || ports[0].gidIndex > 0) {
+			ports = slices.Insert(ports, 0, &port{link: l})
 			continue
 		}
-		p.index = len(ports)
-		ports = append(ports, p)
+		ports = append(ports, &port{link: l, gidIndex: next})
+		next++
 	}
 	return ports, nil
 }

@@ -49,7 +49,7 @@ func (p *netProvider) Open(name string) (verbs.ProviderDevice, error) {
 	if !ok {
 		return nil, syscall.ENODEV
 	}
-	return newDevice(name, []*port{nil, {link: p.network.end(netip.MustParseAddr(address)), index: 1}}), nil
+	return newDevice(name, []*port{{link: p.network.end(netip.MustParseAddr(address)), gidIndex: 1}}), nil
 }
 
 // openNet opens the devices of both ends on a new network.

@@ -85,7 +85,7 @@ func TestUnread(t *testing.T) {
 	if r.try == nil {
 		t.Skip("on this system nobody knows what lies unread")
 	}
-	path := &transport.Path{Src: r.link.Addr(), Dst: from.Addr(), Link: d.ports[1]}
+	path := &transport.Path{Src: r.link.Addr(), Dst: from.Addr(), Link: d.ports[0]}
 	want := func(since time.Duration, unread bool, when string) {
 		t.Helper()
 		if d.unread(path, since) != unread {

@@ -16,7 +16,7 @@ func TestWindow(t *testing.T) {
 		0:                {qpstate.MTU4096: 256}, // a link without a buffer of its own
 	} {
 		for mtu, packets := range want {
-			ports := []*port{nil, {link: buffered{bytes: buffer}}}
+			ports := []*port{{link: buffered{bytes: buffer}}}
 			if got := window(ports, mtu); got != packets {
 				t.Errorf("a buffer of %d bytes, MTU %d: %d packets, want %d", buffer, mtu.Bytes(), got, packets)
 			}
