@@ -68,10 +68,19 @@ func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	r.Lock()
 	me := sleeper{r, r.Borrow()}
 	c.enter(me)
-	_ = r.Await(ctx, owner, me.w, func() bool { return c.woken.Swap(false) || c.closed.Load() }, func() error { return c.lead(ctx, owner, r) })
+	_ = r.Await(ctx, owner, me.w, func() bool {
+		select {
+		case <-woken:
+			return true
+		default:
+			return c.closed.Load()
+		}
+	}, func() error { return c.lead(ctx, owner, r) })
 	r.Return(me.w)
 	r.Unlock()
-	c.leave(me)
+	if c.leave(me); len(woken) > 0 || c.closed.Load() {
+		c.WakeSleeper() // for those who still sleep
+	}
 }
 
 // leads returns the receiver for a goroutine that waits. It returns nil if threads of C receive.
@@ -104,13 +113,8 @@ func (c *cq) lead(ctx, owner context.Context, r *receiver) error {
 // SleepMakesProgress returns true: a waiting goroutine receives packets.
 func (c *cq) SleepMakesProgress() bool { return true }
 
-// WakeSleeper makes a goroutine that sleeps, or leads, look again.
+// WakeSleeper makes the first goroutine that sleeps, or leads, look again.
 func (c *cq) WakeSleeper() {
-	c.woken.Store(true)
-	c.wakeFirst()
-}
-
-func (c *cq) wakeFirst() {
 	c.mu.Lock()
 	var first sleeper
 	if len(c.sleepers) > 0 {
@@ -130,13 +134,9 @@ func (c *cq) enter(s sleeper) {
 	c.sleepers = append(c.sleepers, s)
 }
 
-// leave passes on what has come for those who still sleep.
 func (c *cq) leave(s sleeper) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	i := slices.Index(c.sleepers, s)
 	c.sleepers = slices.Delete(c.sleepers, i, i+1)
-	c.mu.Unlock()
-	if c.woken.Load() || c.closed.Load() {
-		c.wakeFirst()
-	}
 }

@@ -54,7 +54,6 @@ type cq struct {
 	lost   func()      // called when a completion is lost; the engine's locks are held
 	shared atomic.Bool // a program in C polls it
 	closed atomic.Bool
-	woken  atomic.Bool  // set by Notify, cleared by a goroutine in Sleep
 	spins  *turn.Waiter // of goroutines that poll
 	delay  *time.Timer  // the timer of CQ moderation
 	yields yields       // see spin.go
@@ -167,7 +166,7 @@ func (c *cq) Moderate(count int, period time.Duration) error {
 func (c *cq) Close() error {
 	c.closed.Store(true)
 	c.delay.Stop()
-	c.wakeFirst()
+	c.WakeSleeper()
 	return c.cq.Close()
 }
 
