@@ -247,12 +247,13 @@ func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 	for c, name := range transport.Counters() {
 		all[name] = d.engine.Counter(c)
 	}
+	links := d.groups.counters()
 	for _, r := range d.receivers {
-		for name, n := range r.link.Counters().All() {
-			all["link_"+name] += n
-		}
+		links.Add(r.link.Counters())
 	}
-	d.groups.count(all)
+	for name, n := range links.All() {
+		all["link_"+name] = n
+	}
 	all["events_lost"] = d.events.Lost()
 	return all, nil
 }

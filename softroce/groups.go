@@ -25,7 +25,7 @@ import (
 type groups struct {
 	mu     sync.Mutex
 	joined map[netip.Addr]*group
-	left   map[string]uint64 // the counters of closed links
+	left   link.Counters // of closed links
 }
 
 type group struct {
@@ -74,9 +74,7 @@ func (q *qp) DetachMcast(gid verbs.GID, _ uint16) error {
 func (g *groups) leave(addr netip.Addr) {
 	for _, l := range g.joined[addr].links {
 		l.Close() // nothing can be done about an error here
-		for name, n := range l.Counters().All() {
-			g.left[name] += n
-		}
+		g.left.Add(l.Counters())
 	}
 	delete(g.joined, addr)
 }
@@ -122,25 +120,20 @@ func (g *groups) setTap(tap link.Tap) {
 	}
 }
 
-// count adds the counters of all groups' links to all.
-func (g *groups) count(all map[string]uint64) {
+// counters returns the sum of the counters of all groups' links.
+func (g *groups) counters() (sum link.Counters) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for name, n := range g.left {
-		all["link_"+name] += n
-	}
+	sum = g.left
 	for _, joined := range g.joined {
 		for _, l := range joined.links {
-			for name, n := range l.Counters().All() {
-				all["link_"+name] += n
-			}
+			sum.Add(l.Counters())
 		}
 	}
+	return sum
 }
 
-func (g *groups) init() {
-	g.joined, g.left = make(map[netip.Addr]*group), make(map[string]uint64)
-}
+func (g *groups) init() { g.joined = make(map[netip.Addr]*group) }
 
 // close leaves all groups.
 func (g *groups) close() {

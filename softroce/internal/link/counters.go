@@ -49,6 +49,13 @@ var counterNames = [numCounters]string{
 // Counters counts the packets of a link since it was opened.
 type Counters [numCounters]uint64
 
+// Add adds those of another link.
+func (c *Counters) Add(other Counters) {
+	for i, n := range other {
+		c[i] += n
+	}
+}
+
 // All iterates over the counters with their names.
 func (c Counters) All() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
