@@ -70,7 +70,7 @@ func (s *Socket) SourcePort(label uint32) uint16 {
 	}
 	if !s.without {
 		s.without = true
-		s.addNote("%s", withoutSource(s.local.Addr(), label, first, err))
+		s.note("%s", withoutSource(s.local.Addr(), label, first, err))
 	}
 	return 0
 }

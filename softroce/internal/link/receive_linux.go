@@ -166,7 +166,7 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *Counters) error {
 	}
 	in.Emptied = in.Emptied || t.emptied || t.used < t.next
 	bytes := 0
-	tap, zone := loadTap(&s.tap), s.local.Addr().Zone()
+	tap, zone := s.tap.load(), s.local.Addr().Zone()
 	for i := range t.headers[:t.used] {
 		h, m := &t.headers[i], &t.messages[i]
 		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > packet.MaxPacket {

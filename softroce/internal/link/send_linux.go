@@ -116,7 +116,7 @@ func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) 
 
 // sendWith is send with the messages of t. segmented reports whether to use GSO. It returns the number of packets sent.
 func (s *Socket) sendWith(t *outMessages, o *outlet, e *Egress, bursts []burst, segmented bool, report **SendError) (sent int, err error) {
-	tap, full := loadTap(&s.tap), false
+	tap, full := s.tap.load(), false
 	for next, within := 0, bursts[0].done; next < len(bursts) && !full && err == nil; {
 		t.first, t.n = 0, 0
 		for next < len(bursts) && t.n < len(t.headers) {
@@ -214,9 +214,9 @@ func (s *Socket) fallBack(to netip.Addr, err error) {
 	case len(unsplit) < mostUnsplit:
 		unsplit = append(slices.Clone(unsplit), to)
 		s.unsplit.Store(&unsplit)
-		s.addNote("the kernel refused GSO to %v (%v): sending with sendmmsg there now", to, err)
+		s.note("the kernel refused GSO to %v (%v): sending with sendmmsg there now", to, err)
 	case s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)):
-		s.addNote("the kernel refused GSO to more than %d addresses: sending with sendmmsg to all", mostUnsplit)
+		s.note("the kernel refused GSO to more than %d addresses: sending with sendmmsg to all", mostUnsplit)
 	}
 }
 

@@ -41,14 +41,16 @@ type Socket struct {
 
 	sendMode, receiveMode atomic.Uint32                // Mode
 	unsplit               atomic.Pointer[[]netip.Addr] // addresses to which the kernel refuses GSO
-	tap                   atomic.Pointer[Tap]
+	tap                   tap
 	counters              counters
 	system                systemCalls
 	overflowed            atomic.Uint64 // overflow() at Close
 	interrupted           atomic.Bool   // Interrupt was called, and no Receive has returned since
 
+	noting sync.Mutex
+	status Status // without the modes; guarded by noting
+
 	mu      sync.Mutex
-	status  Status   // without the modes
 	sources []uint16 // the ports of others
 	without bool     // a flow label got no port of its own
 	closed  bool
@@ -163,27 +165,22 @@ func (s *Socket) Reach(addr netip.Addr) error {
 }
 
 // SetTap sets the tap; nil removes it.
-func (s *Socket) SetTap(t Tap) { storeTap(&s.tap, t) }
+func (s *Socket) SetTap(t Tap) { s.tap.p.Store(&t) }
 
 // Status returns the modes and limits of the Socket.
 func (s *Socket) Status() Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	st := s.status
 	st.Send, st.Receive = Mode(s.sendMode.Load()), Mode(s.receiveMode.Load())
-	st.Notes = append([]string(nil), st.Notes...)
+	st.Notes = slices.Clone(st.Notes)
 	return st
 }
 
 // note adds a sentence to Status.
 func (s *Socket) note(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.addNote(format, args...)
-}
-
-// addNote is note for a caller that holds mu.
-func (s *Socket) addNote(format string, args ...any) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	s.status.Notes = append(s.status.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -257,12 +254,8 @@ func (s *Socket) Interrupt() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// closed returns net.ErrClosed for an error that matches it, ErrInterrupted as it is, and wraps
-// other errors.
+// closed returns net.ErrClosed for an error that matches it, and wraps other errors.
 func closed(err error) error {
-	if errors.Is(err, ErrInterrupted) {
-		return err
-	}
 	if errors.Is(err, net.ErrClosed) {
 		return net.ErrClosed
 	}

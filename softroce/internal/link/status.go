@@ -19,13 +19,9 @@ const (
 )
 
 func (m Mode) String() string {
-	switch m {
-	case Plain:
-		return "plain"
-	case Batched:
-		return "batched"
-	case Segmented:
-		return "segmented"
+	names := [...]string{Plain: "plain", Batched: "batched", Segmented: "segmented"}
+	if m != 0 && int(m) < len(names) {
+		return names[m]
 	}
 	return fmt.Sprintf("mode %d", uint8(m))
 }

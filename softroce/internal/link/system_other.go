@@ -49,7 +49,7 @@ func (s *Socket) overflow() uint64 { return 0 }
 // send sends bursts of e from o, one datagram per call of package net. On this system a socket always has room. send adds
 // refused packets to *report. The error is net.ErrClosed.
 func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) error {
-	tap := loadTap(&s.tap)
+	tap := s.tap.load()
 	sent, bytes, calls := 0, 0, 0
 	for i := range bursts {
 		b := &bursts[i]
@@ -101,7 +101,7 @@ func (s *Socket) receive(in *Ingress, t *Counters) error {
 		t[DropTruncated]++
 		return nil
 	}
-	in.take(datagram{data: in.sys.data[:n], src: src}, s.local, loadTap(&s.tap), t)
+	in.take(datagram{data: in.sys.data[:n], src: src}, s.local, s.tap.load(), t)
 	return nil
 }
 

@@ -15,19 +15,13 @@ import (
 // Tap is called again.
 type Tap func(sent bool, f packet.Frame, raw []byte)
 
-// storeTap sets the tap; nil removes it.
-func storeTap(p *atomic.Pointer[Tap], t Tap) {
-	if t == nil {
-		p.Store(nil)
-		return
-	}
-	p.Store(&t)
-}
+// tap is the tap of a link.
+type tap struct{ p atomic.Pointer[Tap] }
 
-// loadTap returns the tap, or nil.
-func loadTap(p *atomic.Pointer[Tap]) Tap {
-	if t := p.Load(); t != nil {
-		return *t
+// load returns the tap, or nil.
+func (t *tap) load() Tap {
+	if p := t.p.Load(); p != nil {
+		return *p
 	}
 	return nil
 }
