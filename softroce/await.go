@@ -1,12 +1,11 @@
-// Polling before a sleep. On one host the peer's packets often come after a few microseconds. To sleep and to be woken takes
-// several times as long, and more processor time than polling. So a goroutine that waits for packets polls for a moment
-// before it sleeps, as long as that has been worth it. In a stream nobody waits for a single packet, and packets that come
-// during a sleep are received together, so nobody polls.
+// Polling: when a wait begins with it (patience), and when a goroutine that polls yields (yields). Threads of C have the same
+// rules (cabi/shim/wait.c); docs/design/waiting.md has the reasons.
 
 package softroce
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -24,8 +23,7 @@ func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }
 // waits begin with it. If the peer needs the same processor, polling is always in vain.
 //
 // Two ends on one host must poll at the same time. If only one polls, the other may need longer to wake than the first one
-// polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on. Threads of C
-// have the same rule (cabi/shim/wait.c).
+// polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on.
 type patience struct {
 	vain int // vainCost for each poll in vain, less one for each other; 0 to mostVain
 }
@@ -80,4 +78,40 @@ func (r *receiver) awaitFrom(began time.Time, in *link.Ingress) (err error) {
 		err = r.link.Receive(in)
 	}
 	return err
+}
+
+const (
+	// yieldAfter is the number of calls of DriveOnce in a row that receive nothing, after which it yields. A yield
+	// takes as long as such a call, and a packet may come meanwhile.
+	yieldAfter = 8
+	// dear is how long a yield takes if a program ran that had nothing to do with it. Then the next yields are rarer: each
+	// may cost a time slice.
+	dear = time.Millisecond
+	// rarest limits how rare they become, as a power of two.
+	rarest = 10
+)
+
+// yields decides when a goroutine that polls yields the processor.
+type yields struct {
+	inVain atomic.Uint32 // calls of DriveOnce in a row that received nothing
+	rare   atomic.Uint32 // yields that were dear, less the others; 0 to rarest
+}
+
+// after notes whether a call of DriveOnce received something, and yields if it is time.
+func (y *yields) after(received bool, yield func()) {
+	if received {
+		y.inVain.Store(0)
+		return
+	}
+	rare := y.rare.Load()
+	if y.inVain.Add(1)%(yieldAfter<<rare) != 0 {
+		return
+	}
+	began := time.Now()
+	yield()
+	if time.Since(began) > dear {
+		y.rare.Store(min(rare+1, rarest))
+	} else if rare > 0 {
+		y.rare.Store(rare - 1)
+	}
 }

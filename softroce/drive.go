@@ -2,12 +2,9 @@
 //
 //  1. A goroutine that posts sends the resulting packets at once (kick). It does not hand
 //     them to another goroutine.
-//  2. One goroutine per link receives. It then sends acknowledgements, responses and the next
-//     packets of the window (receive.go, lead.go).
-//  3. A timer retransmits. It is armed only while packets are in flight.
+//  2. Whoever receives sends what follows (receive.go).
+//  3. A timer retransmits. It is armed only while packets are in flight, so nothing runs while nothing is.
 //  4. None of these waits for room at a socket (outlets.go).
-//
-// So nothing runs while nothing is in flight.
 //
 // Each receiver has its own driver. Goroutines that post to queue pairs of one completion vector share a driver, under
 // driver.mu; the timer uses the first of these. Sending takes device.sending for reading.

@@ -1,8 +1,12 @@
-// Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
-// reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
+// A goroutine that waits for a completion receives packets itself; docs/design/waiting.md has the reason. One that sleeps leads:
+// it waits for packets. One that polls (verbs.WaitOptions.Spin) receives without waiting, so it takes the turn for a moment only.
 //
-// It receives at its CQ's home: where the packets of the queue pair arrive that was connected last. A completion made by a posting goroutine, by the timer or
-// at another receiver wakes it, as do the end of its context and Close.
+// Both receive at their CQ's home: where the packets of the queue pair arrive that was connected last. Elsewhere the receivers'
+// goroutines go on. A completion made by a posting goroutine, by the timer or at another receiver wakes a leader, as do the end of its
+// context and Close. While DriveOnce is called again and again, nobody waits for packets at the home.
+//
+// The answer to a completion leaves with what the program posts next, with the next round or, after two milliseconds at most, by
+// the port's goroutine.
 
 package softroce
 
@@ -13,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rawverbs/rawverbs/internal/sync/turn"
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
 // traffic says whether a stream is moved: much, in one direction only, while the other one acknowledges. In a stream no goroutine
@@ -139,4 +144,34 @@ func (c *cq) leave(s sleeper) {
 	defer c.mu.Unlock()
 	i := slices.Index(c.sleepers, s)
 	c.sleepers = slices.Delete(c.sleepers, i, i+1)
+}
+
+// Drives returns false if a link must wait for packets, as on a simulated network, and if threads
+// of C drive the device.
+func (c *cq) Drives() bool { return c.d.canSpin && c.d.standby == nil }
+
+// DriveOnce receives what has arrived for the CQ's queue pairs, and sends what follows. It does not wait for packets. If
+// nothing comes, it yields the processor, and after an error of the system it pauses.
+func (c *cq) DriveOnce() {
+	if r := c.home.Load(); r != nil && !c.closed.Load() {
+		c.yields.after(r.receiveFor(c), link.Yield)
+	}
+}
+
+// receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. It returns true if something
+// has arrived. If another goroutine receives at this moment, receiveFor interrupts its wait and returns at once.
+func (r *receiver) receiveFor(c *cq) (received bool) {
+	if !r.Hold(c.spins) {
+		return false
+	}
+	defer r.Give()
+	r.led.Add(1)
+	return r.round(c, r.try) == nil
+}
+
+// DriveEnd says that the calls of DriveOnce end.
+func (c *cq) DriveEnd() {
+	if r := c.home.Load(); r != nil {
+		r.Free()
+	}
 }

@@ -56,7 +56,7 @@ type cq struct {
 	closed atomic.Bool
 	spins  *turn.Waiter // of goroutines that poll
 	delay  *time.Timer  // the timer of CQ moderation
-	yields yields       // see spin.go
+	yields yields       // see await.go
 	vector int
 	home   atomic.Pointer[receiver] // where the packets for its queue pair arrive that was connected last; nil: the device has no address
 

@@ -1,15 +1,6 @@
-// Receiving, by the port's own goroutine or by a goroutine that waits for a completion. Whose turn it is says package turn.
-//
-//  1. Each port has a goroutine that receives packets, passes them to the engine, and sends
-//     what follows: acknowledgements, responses and the next packets of the window. On hosts with four processors or more a port
-//     has several receivers, one for each completion vector (ports.go).
-//  2. Waking the goroutine that waits for a completion often costs more than everything else. So a goroutine that waits
-//     takes the turn, and receives until its CQ has a completion (lead.go). Others that wait sleep, and one of them is next.
-//  3. When nobody waits any more, nobody receives, because somebody will probably wait again soon. The
-//     port's goroutine looks every millisecond. It receives again if nobody has received since its last look.
-//  4. A goroutine that polls for some time receives, too, without waiting (spin.go).
-//
-// docs/design/waiting.md describes the hand-over.
+// Receiving, by the port's own goroutine or by one that waits for a completion (lead.go). Whoever receives passes the packets to the
+// engine, and sends what follows: acknowledgements, responses and the next packets of the window.
+// docs/design/waiting.md describes whose turn it is, and the hand-over.
 
 package softroce
 

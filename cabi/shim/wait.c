@@ -76,7 +76,7 @@ __thread struct idle idle;
  * found_nothing lets others run; they are, perhaps, the peer. Within a stream of bytes the thread sleeps after POLL_NS until
  * packets arrive, unless other threads poll the device too: they may receive what this thread waits for.
  * Between single messages waking up would take longer than the wait, so the thread yields. Yields that take long become
- * rare. This is yields of softroce/spin.go.
+ * rare. This is yields of softroce/await.go.
  */
 void found_nothing(struct context *c, enum rv_traffic traffic)
 {
