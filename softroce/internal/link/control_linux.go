@@ -16,20 +16,15 @@ const controlSpace = 128
 // appendControl appends the control messages of a burst for to: type of service and time
 // to live if they are set, and the segment size if GSO splits the burst.
 func appendControl(b []byte, to Destination, segment int) []byte {
-	v6 := to.Addr.Is6()
+	level, tos, ttl := int32(unix.IPPROTO_IP), int32(unix.IP_TOS), int32(unix.IP_TTL)
+	if to.Addr.Is6() {
+		level, tos, ttl = unix.IPPROTO_IPV6, unix.IPV6_TCLASS, unix.IPV6_HOPLIMIT
+	}
 	if to.TOS != 0 {
-		if v6 {
-			b = appendInt(b, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, uint32(to.TOS))
-		} else {
-			b = appendInt(b, unix.IPPROTO_IP, unix.IP_TOS, uint32(to.TOS))
-		}
+		b = appendInt(b, level, tos, uint32(to.TOS))
 	}
 	if to.TTL != 0 {
-		if v6 {
-			b = appendInt(b, unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT, uint32(to.TTL))
-		} else {
-			b = appendInt(b, unix.IPPROTO_IP, unix.IP_TTL, uint32(to.TTL))
-		}
+		b = appendInt(b, level, ttl, uint32(to.TTL))
 	}
 	if segment != 0 {
 		h, data := appendHeader(&b, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
