@@ -16,7 +16,6 @@ import (
 	"github.com/rawverbs/rawverbs/internal/sync/ctxwatch"
 	"github.com/rawverbs/rawverbs/internal/sync/turn"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
-	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -44,7 +43,6 @@ type receiver struct {
 
 	// For whoever has the turn:
 	in         *link.Ingress
-	batch      []transport.Datagram
 	sender     driver
 	watched    [2]ctxwatch.Watch // the contexts of the last leader
 	failures   int               // of rounds in a row
@@ -144,15 +142,12 @@ func (r *receiver) unlock() {
 // process passes the received packets to the engine.
 func (r *receiver) process() {
 	r.failures = 0
-	r.batch = r.batch[:0]
 	bytes := 0
 	for i := range r.in.Packets {
-		q := &r.in.Packets[i]
-		bytes += len(q.Data)
-		r.batch = append(r.batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
+		bytes += len(r.in.Packets[i].Data)
 	}
 	now := r.d.now()
-	r.d.engine.Receive(now, r.batch)
+	r.d.engine.Receive(now, r.in.Packets)
 	r.heard.received(bytes, now, r.in.Emptied)
 	r.in.Emptied = false
 	r.d.traffic.moved(bytes, 0)

@@ -23,14 +23,7 @@ import (
 )
 
 // Packet is a received packet with a correct ICRC. Its headers are not checked.
-type Packet struct {
-	Data     []byte // from BTH to ICRC
-	Src, Dst netip.Addr
-	SrcPort  uint16
-	ID       uint16       // identification of the IPv4 header
-	Match    packet.Match // how much the ICRC proves, given the sender's earlier packets
-	TOS, TTL uint8        // type of service and time to live, or traffic class and hop limit; 0 if unknown
-}
+type Packet = packet.Received
 
 // Ingress holds the packets of one Receive. Reuse an Ingress, because it keeps its buffers
 // and remembers peers. It is for one goroutine at a time.

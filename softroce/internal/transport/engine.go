@@ -207,11 +207,7 @@ func (e *Engine) QP(qpn uint32) *QP {
 
 // Datagram is a received UDP payload with the fields of its IP header. The engine does not
 // keep any of it after Receive returns.
-type Datagram struct {
-	Data     []byte
-	Src, Dst netip.Addr // IPv4 addresses have 4 bytes
-	TOS, TTL uint8      // for the GRH of a UD receive; may be 0
-}
+type Datagram = packet.Received
 
 // Receive processes datagrams. The caller has verified their ICRCs. Packets that the protocol
 // forbids are dropped and counted. Transmit must be called afterwards.
