@@ -13,6 +13,9 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
+// rarest limits how rare polls in vain and dear yields become, as a power of two.
+const rarest = 10
+
 // pollFor is how long a goroutine polls: on most hosts somewhat longer than a sleep would take.
 const pollFor = 50 * time.Microsecond
 
@@ -32,7 +35,7 @@ const (
 	vainCost = 2
 	// vainStep is the growth of vain that halves the number of slots.
 	vainStep = 8
-	mostVain = 10 * vainStep
+	mostVain = rarest * vainStep
 	// slotBits is the length of a slot, about a millisecond, as a power of two in nanoseconds.
 	slotBits = 20
 )
@@ -87,8 +90,6 @@ const (
 	// dear is how long a yield takes if a program ran that had nothing to do with it. Then the next yields are rarer: each
 	// may cost a time slice.
 	dear = time.Millisecond
-	// rarest limits how rare they become, as a power of two.
-	rarest = 10
 )
 
 // yields decides when a goroutine that polls yields the processor.

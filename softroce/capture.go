@@ -4,6 +4,7 @@ package softroce
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -61,6 +62,23 @@ func CanCapture(dev *verbs.Device) error {
 		return notSoft(dev)
 	}
 	return nil
+}
+
+// Notes returns what this host refuses to a soft device, such as segmentation offload, and what the device does instead: a
+// sentence each. It returns nil for other devices.
+func Notes(dev *verbs.Device) (notes []string) {
+	d, ok := verbs.ProviderOf(dev).(*device)
+	if !ok {
+		return nil
+	}
+	for _, r := range d.receivers {
+		for _, note := range r.link.Status().Notes {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
 }
 
 func notSoft(dev *verbs.Device) error {

@@ -115,7 +115,7 @@ func (l *simLink) Join(group netip.Addr) (link.Link, error) { return l.network.e
 
 // Status has the loopback interface, because GID table entries must have one.
 func (l *simLink) Status() link.Status {
-	s := link.Status{Send: link.Plain, Receive: link.Plain}
+	s := link.Status{Send: link.Plain, Receive: link.Plain, Notes: []string{"the network is simulated"}}
 	all, _ := net.Interfaces() // if this fails, a case fails because the interface is missing
 	if i := slices.IndexFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback != 0 }); i >= 0 {
 		s.Interface = all[i].Name

@@ -24,6 +24,14 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestNotes: what several links say is said once.
+func TestNotes(t *testing.T) {
+	dev, _ := OpenSimulated(t)
+	if got := Notes(dev); len(got) != 1 || got[0] != "the network is simulated" {
+		t.Errorf("the notes are %q", got)
+	}
+}
+
 // buffered is a link with a receive buffer.
 type buffered struct {
 	link.Link

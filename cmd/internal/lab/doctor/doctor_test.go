@@ -34,6 +34,7 @@ type fake struct {
 	listErr    error
 	probe      Probe
 	loopback   map[string]error
+	notes      []string // of a soft device
 	udp        Blocked
 	source     netip.Addr
 	sourceErr  error
@@ -59,7 +60,9 @@ func (f *fake) Probe(string) Probe {
 	return f.probe
 }
 
-func (f *fake) Loopback(_ context.Context, device string, _ int) error { return f.loopback[device] }
+func (f *fake) Loopback(_ context.Context, device string, _ int) ([]string, error) {
+	return f.notes, f.loopback[device]
+}
 
 func (f *fake) Lookup(_ context.Context, host string) (netip.Addr, error) {
 	if f.lookupErr != nil {

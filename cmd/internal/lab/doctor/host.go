@@ -52,8 +52,8 @@ type System interface {
 	// Probe opens a device, queries port 1 and its GIDs, and registers a page of memory.
 	Probe(device string) Probe
 	// Loopback connects a device with itself, by the GID with this index (-1: any), and
-	// WRITEs and READs.
-	Loopback(ctx context.Context, device string, gid int) error
+	// WRITEs and READs. notes is what the host refuses to a soft device; see [softroce.Notes].
+	Loopback(ctx context.Context, device string, gid int) (notes []string, err error)
 	// SendUDP sends datagrams to UDP port 4791 of an own address, and reports which way
 	// they do not take.
 	SendUDP(ctx context.Context, to netip.Addr) (Blocked, error)

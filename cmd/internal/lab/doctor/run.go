@@ -24,7 +24,7 @@ func loopback(ctx context.Context, h *Host, d *device) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit*2/5)
 	defer cancel()
-	if err := h.Loopback(ctx, d.name, d.gid); err != nil {
+	if _, err := h.Loopback(ctx, d.name, d.gid); err != nil {
 		return fail(h.explain(err), "%s cannot WRITE to itself: %v", d.name, err)
 	}
 	return ok("%s WRITEs to itself and READs back", d.name)
@@ -59,7 +59,9 @@ func soft(ctx context.Context, h *Host) (f Finding) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit*2/5)
 	defer cancel()
-	switch err := h.Loopback(ctx, name, -1); {
+	switch notes, err := h.Loopback(ctx, name, -1); {
+	case err == nil && len(notes) > 0:
+		return ok("%s works; but %s", name, strings.Join(notes, "; "))
 	case err == nil && preloaded:
 		return ok("%s works through libibverbs; rawverbs run gives it to every program that is started here", name)
 	case err == nil && name == "soft0":

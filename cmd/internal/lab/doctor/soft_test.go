@@ -12,7 +12,7 @@ import (
 
 // TestSoft0 runs the job on loopback for real. The software device needs no kernel device.
 func TestSoft0(t *testing.T) {
-	if err := (system{}).Loopback(testkit.Context(t), "soft0", -1); err != nil {
+	if _, err := (system{}).Loopback(testkit.Context(t), "soft0", -1); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,9 +22,8 @@ import (
 	"github.com/rawverbs/rawverbs/cmd/internal/job/kit"
 	"github.com/rawverbs/rawverbs/cmd/internal/job/write"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
-
-	_ "github.com/rawverbs/rawverbs/softroce" // for soft0
 )
 
 // NewHost returns the machine that this process runs on. args are Host.Args.
@@ -109,12 +108,13 @@ func (system) Probe(name string) (p Probe) {
 // loopbackRegion is the name of the region that the job on loopback WRITEs to.
 const loopbackRegion = "doctor"
 
-func (system) Loopback(ctx context.Context, name string, gid int) (err error) {
+func (system) Loopback(ctx context.Context, name string, gid int) (notes []string, err error) {
 	dev, err := verbs.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer dev.Close()
+	defer func() { notes = softroce.Notes(dev) }()
 	cfg := rc.Config{Device: dev}
 	if gid >= 0 {
 		cfg.GIDIndex = &gid
@@ -123,7 +123,7 @@ func (system) Loopback(ctx context.Context, name string, gid int) (err error) {
 	defer cancel(nil)
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer l.Close()
 	served := make(chan error, 1)
@@ -140,7 +140,7 @@ func (system) Loopback(ctx context.Context, name string, gid int) (err error) {
 	if other := <-served; err == nil {
 		err = other
 	}
-	return err
+	return nil, err
 }
 
 // serveOne lets one client write to and read from a region.
