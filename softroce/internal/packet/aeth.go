@@ -70,8 +70,8 @@ func (s Syndrome) Kind() AckKind {
 func (s Syndrome) Value() uint8 { return uint8(s & 0x1f) }
 
 var nakNames = map[Syndrome]string{
-	NAKPSNSequence: "PSN sequence error", NAKInvalidRequest: "invalid request", NAKRemoteAccess: "remote access error",
-	NAKRemoteOperational: "remote operational error", NAKInvalidRDRequest: "invalid RD request",
+	NAKPSNSequence: "NAK PSN sequence error", NAKInvalidRequest: "NAK invalid request", NAKRemoteAccess: "NAK remote access error",
+	NAKRemoteOperational: "NAK remote operational error", NAKInvalidRDRequest: "NAK invalid RD request",
 }
 
 func (s Syndrome) String() string {
@@ -82,7 +82,7 @@ func (s Syndrome) String() string {
 		return fmt.Sprintf("RNR NAK %v", qpstate.RNRTimer(s.Value()))
 	}
 	if name, ok := nakNames[s]; ok {
-		return "NAK " + name
+		return name
 	}
 	return fmt.Sprintf("syndrome 0x%02x", uint8(s))
 }
