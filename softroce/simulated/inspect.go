@@ -74,7 +74,7 @@ func Serves(t verbs.QPType, o verbs.Opcode) bool {
 
 // Outcomes returns the values of Packet.Outcome, except "".
 func Outcomes() []string {
-	all := []string{OutcomeIP, OutcomeUDP, OutcomeICRC, OutcomeGap, OutcomeNoSuch, OutcomeInvalid, OutcomeAccess, OutcomeOperates}
+	all := []string{OutcomeIP, OutcomeUDP, OutcomeICRC, OutcomeGap, OutcomeNoSuch, OutcomeInvalid, OutcomeAccess, OutcomeOperates, OutcomeRepeated}
 	for c, name := range transport.Counters() {
 		if telling(c) {
 			all = append(all, name)

@@ -174,6 +174,7 @@ const (
 	OutcomeInvalid  = "refused_invalid"     // the responder has answered with NAK invalid request
 	OutcomeAccess   = "refused_access"      // … remote access error
 	OutcomeOperates = "refused_operational" // … remote operational error
+	OutcomeRepeated = "refused_before"      // the queue pair was in ERR: the responder has repeated the NAK that ended it
 )
 
 // refusals are the outcomes of the requests that a NAK refuses.
@@ -188,8 +189,12 @@ func (w *World) refuses(p *Packet) {
 		return
 	}
 	request := w.packets[p.Why.Answers-1]
-	if outcome, ok := refusals[parsed.AETH().Syndrome()]; ok && request.PSN() == p.PSN() {
+	switch outcome, refused := refusals[parsed.AETH().Syndrome()]; {
+	case refused && request.PSN() == p.PSN():
 		request.Outcome = outcome
+	case refused:
+		request.Outcome = OutcomeRepeated
+		p.Why.Text = fmt.Sprintf("repeats the NAK that ended the queue pair, which the peer may have missed (packet %d)", request.ID)
 	}
 }
 

@@ -82,7 +82,7 @@ var (
 		{"B", 1, "BECN: the path back is congested", nil},
 		{"Reserved", 6, "0; the ICRC does not cover these bits", nil},
 		{"DestQP", 24, "the receiver's queue pair: DEST_QPN", nil},
-		{"A", 1, "the requester asks for an acknowledge", nil},
+		{"A", 1, "whether the requester asks for an acknowledgement", nil},
 		{"Reserved", 7, "0", nil},
 		{"PSN", 24, "the packet's number; the responder expects them in order", nil},
 	}

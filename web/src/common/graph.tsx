@@ -2,6 +2,7 @@
 // runs to the right; a long time without packets is shortened, and its length is written. Colours are those of the ends.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { hex, time } from './format';
+import { wide } from './route';
 
 export const dotKinds = ['request', 'again', 'response', 'ack', 'nak', 'stray'] as const; // stray: an answer that is lost, or dropped because nothing awaits it
 export type DotKind = (typeof dotKinds)[number];
@@ -50,7 +51,7 @@ export function Graph({ dots, selected, onSelect, words, gaps = [] }: Props) {
     return () => observer.disconnect();
   }, []);
   const requesters = [...new Set(dots.map((d) => d.requester))].filter((r) => dots.some((d) => d.requester === r && (d.kind === 'request' || d.kind === 'again')));
-  const axis = timeAxis(dots.map((d) => d.at), width - left - right);
+  const axis = timeAxis(dots.map((d) => d.at), width - left - right, (from, ns) => (gaps.some((gap) => gap.from < from + ns && gap.to > from) && words.omitted?.(time(ns))) || time(ns));
   const kinds = [...dotKinds.filter((kind) => dots.some((d) => d.kind === kind)), ...(dots.some((d) => d.lost) ? ['lost' as const] : [])];
   return (
     <div class="graph" ref={box} data-test="graph">
@@ -61,7 +62,7 @@ export function Graph({ dots, selected, onSelect, words, gaps = [] }: Props) {
           {(['client', 'server'] as const).map((end) => <li key={end} class={end}><svg width="18" height="14" aria-hidden="true"><path class="request" d={shape('request', 9, 7)} /></svg>{words.end(end)}</li>)}
         </ul>
       )}
-      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words, gaps }} requester={r} />)}
+      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words }} requester={r} />)}
     </div>
   );
 }
@@ -72,7 +73,7 @@ interface OneProps extends Props {
   width: number;
 }
 
-function One({ dots, requester, axis, width, selected, onSelect, words, gaps }: OneProps) {
+function One({ dots, requester, axis, width, selected, onSelect, words }: OneProps) {
   const base = dots.find((d) => d.kind === 'request' || d.kind === 'again')!.psn;
   const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
@@ -81,7 +82,8 @@ function One({ dots, requester, axis, width, selected, onSelect, words, gaps }: 
   const height = (n: number) => upper + (used === low ? plot / 2 : plot - ((n - low) / (used - low)) * plot);
   const place = (d: Dot): [number, number] => [left + axis.x(d.at), height(away(d.psn))];
   const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => shape(kind, ...place(d))).join('');
-  const acks = dots.filter((d) => d.kind === 'ack' || d.kind === 'response').map(place);
+  // A NAK acknowledges what is before its PSN.
+  const acks = dots.filter((d) => ['ack', 'response', 'nak'].includes(d.kind)).map((d): [number, number] => [place(d)[0], height(Math.max(low, away(d.psn) - (d.kind === 'nak' ? 1 : 0)))]);
   const steps = acks.map(([x, y], i) => (i === 0 ? `M${x} ${y}` : `H${x}V${y}`)).join('');
   const ticks = used - low < 9 ? Array.from({ length: used - low + 1 }, (_, i) => low + i) : [0, 1, 2, 3].map((i) => low + Math.round(((used - low) * i) / 3));
   const name = (n: number) => hex((base + n) & 0xffffff);
@@ -101,8 +103,8 @@ function One({ dots, requester, axis, width, selected, onSelect, words, gaps }: 
           const y = height(n);
           return <g key={n}><path class="grid" d={`M${left} ${y}H${width - right}`} /><text x={left - 8} y={y + 4.5} text-anchor="end">{name(n)}</text></g>;
         })}
-        {axis.breaks.map(({ x, from, ns }) => (
-          <g key={x} class="pause"><path d={`M${left + x} ${upper - 8}V${upper + plot + 6}`} /><text x={left + x} y={upper + plot + 20} text-anchor="middle">{gaps!.some((gap) => gap.from < from + ns && gap.to > from) ? words.omitted?.(time(ns)) : time(ns)}</text></g>
+        {axis.breaks.map(({ x, label }) => (
+          <g key={x} class="pause"><path d={`M${left + x} ${upper - 8}V${upper + plot + 6}`} /><text x={left + x} y={upper + plot + 20} text-anchor="middle">{label}</text></g>
         ))}
         {[axis.from, axis.to].map((at, i) => <text key={i} class="edge" x={i === 0 ? left : width - right} y={upper + plot + 20} text-anchor={i === 0 ? 'start' : 'end'}>{time(at)}</text>)}
         <path class="steps" d={steps} />
@@ -127,12 +129,12 @@ interface Axis {
   from: number;
   to: number;
   x(at: number): number;
-  breaks: { x: number; from: number; ns: number }[]; // x in their middle
+  breaks: { x: number; ns: number; label: string }[]; // x in their middle
 }
 
 // Puts times on a line. A gap is at most eight times as long as the gap in the middle, and always some pixels; the
 // longest that are cut are written.
-function timeAxis(all: number[], width: number): Axis {
+function timeAxis(all: number[], width: number, label: (from: number, ns: number) => string): Axis {
   const times = [...new Set(all)].sort((a, b) => a - b);
   const gaps = times.slice(1).map((at, i) => at - times[i]!);
   const cap = 8 * ([...gaps].sort((a, b) => a - b)[gaps.length >> 1] ?? 1);
@@ -142,13 +144,16 @@ function timeAxis(all: number[], width: number): Axis {
   const cut: Axis['breaks'] = [];
   let x = 0;
   gaps.forEach((gap, i) => {
-    const wide = least + (Math.min(gap, cap) / whole) * (width - least * gaps.length);
-    if (gap > cap) cut.push({ x: x + wide / 2, from: times[i]!, ns: gap });
-    x += wide;
+    const span = least + (Math.min(gap, cap) / whole) * (width - least * gaps.length);
+    if (gap > cap) cut.push({ x: x + span / 2, ns: gap, label: label(times[i]!, gap) });
+    x += span;
     places.set(times[i + 1]!, x);
   });
   // Labels need room, beside those of the edges: the longest gaps come first.
   const breaks: Axis['breaks'] = [];
-  for (const b of cut.sort((a, b) => b.ns - a.ns)) if (b.x > 100 && b.x < width - 100 && breaks.every((other) => Math.abs(other.x - b.x) > 76)) breaks.push(b);
-  return { from: times[0] ?? 0, to: times.at(-1) ?? 0, breaks, x: (at) => places.get(at) ?? 0 };
+  const [from, to] = [times[0] ?? 0, times.at(-1) ?? 0];
+  const half = (text: string) => wide(text, 13) / 2 + 8;
+  const clear = (b: Axis['breaks'][number]) => b.x - half(b.label) > 2 * half(time(from)) && b.x + half(b.label) < width - 2 * half(time(to)) && breaks.every((other) => Math.abs(other.x - b.x) > half(b.label) + half(other.label));
+  for (const b of cut.sort((a, b) => b.ns - a.ns)) if (clear(b)) breaks.push(b);
+  return { from, to, breaks, x: (at) => places.get(at) ?? 0 };
 }

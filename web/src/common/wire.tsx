@@ -19,6 +19,7 @@ export interface Message {
   tone: 'request' | 'answer' | 'refusal' | 'talk'; // talk is not a packet of the queue pair
   fate: 'in flight' | 'delivered' | 'lost' | 'ignored';
   inferred?: boolean; // dashed: nobody saw it
+  calm?: boolean; // the note is about no failure
   about: string; // the whole, for screen readers
   attributes?: Record<string, string>;
 }
@@ -227,6 +228,7 @@ function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, on
   const talk = message.tone === 'talk';
   const parts = ['message', `from-${message.from}`, message.tone, message.fate.replace(' ', '-')];
   if (message.inferred) parts.push('inferred');
+  if (message.calm) parts.push('calm');
   if (selected) parts.push('selected');
   const pressable = talk
     ? { role: 'img' as const }
@@ -245,7 +247,7 @@ function Arrow({ message, x1, y1, x2, y2, beside, lines, selected, focusable, on
       {lost
         ? <path class="cross" d={`M${end - 5} ${y1 - 5}l10 10M${end + 5} ${y1 - 5}l-10 10`} />
         : <path class="head" d="M0 0l-8 -4v8z" transform={`translate(${x2} ${y2}) rotate(${(angle * 180) / Math.PI})`} />}
-      {!lost && y2 - y1 > farAway && <text class="below again" x={x2 + (x2 > x1 ? -beside : beside)} y={y2 + 4.5} text-anchor={x2 > x1 ? 'end' : 'start'}>{[message.label, message.psn].filter(Boolean).join(' ')} </text>}
+      {!lost && y2 - y1 > farAway && <text class="below again" x={x2 + (x2 > x1 ? -beside : beside)} y={y2 + 4.5} text-anchor={x2 > x1 ? 'end' : 'start'}>{(x2 > x1 ? [message.label, message.psn, '→'] : ['←', message.label, message.psn]).filter(Boolean).join(' ')} </text>}
       {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={y1} r="4" />}
       {lines.map((line, i) => (
         <text key={i} class={line.part} x={text} y={y1 - 6 - noteLine * (lines.length - 1 - i)} text-anchor={anchor}>{line.text} </text>

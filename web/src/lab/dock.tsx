@@ -231,7 +231,7 @@ function PacketsTable({ state }: { state: State }) {
       <td class="mono">{hex(p.psn)}</td>
       <td class="mono when">{time(p.sent_ns)}</td>
       <td class="mono when">{lost(p) ? '–' : `+${time(p.arrives_ns - p.sent_ns)}`}</td>
-      <td>{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
+      <td class="fate">{fateText(p)}{p.outcome && <span class="bad"> {find(`ui.outcome.${p.outcome}`)}</span>}</td>
       <td><EngineText text={p.why.text} /></td>
     </tr>
   );

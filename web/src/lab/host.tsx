@@ -45,7 +45,7 @@ export function HostCard(props: Props) {
           const missing = needs.filter((n) => !host.objects.some((o) => o.kind === n));
           return (
             <button
-              type="button" class="small-button" data-test={`${host.name}.${verb}`} title={missing.length > 0 ? t('ui.needs', { what: listed(missing) }) : calls[verb]}
+              type="button" class="small-button" data-test={`${host.name}.${verb}`} title={missing.length > 0 ? t('ui.needs', { what: listed(missing) }) : `${find(`ui.verb.${verb}`)} (${calls[verb]})`}
               disabled={missing.length > 0} onClick={() => openForm(verb, place)} aria-label={t('ui.labelled', { name: kind, text: find(`ui.verb.${verb}`) })}
             >
               <Icon name="plus" />{kind}

@@ -40,15 +40,16 @@ export const undrawn = (moves: MoveRow[], state: string) => moves.filter((m) => 
 export function Ladder({ name, prefix, state, program, states, moves, onMove }: Props) {
   const legal = (from: string, to: string) => moves.some((m) => m.from === from && m.to === to);
   const drawn = (from: string, to: string) => legal(from, to) || (to === 'SQE' && legal(to, 'RTS'));
+  const tip = `tip-${prefix}`; // one of a hidden drawing draws nothing
   return (
     <svg class="ladder" viewBox="10 6 332 100" role="group" aria-label={t('ui.ladder.label', { name, state })}>
       <defs>
-        <marker id="ladder-tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">
+        <marker id={tip} viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">
           <path d="M0 0L8 4L0 8z" fill="context-stroke" />
         </marker>
       </defs>
       {lines.filter(([from, to]) => drawn(from, to)).map(([from, to, d]) => (
-        <path key={from + to} class={`move ${from === state ? 'from-here' : ''} ${legal(from, to) ? '' : 'by-device'}`} data-move={`${from} ${to}`} d={d} marker-end="url(#ladder-tip)" />
+        <path key={from + to} class={`move ${from === state ? 'from-here' : ''} ${legal(from, to) ? '' : 'by-device'}`} data-move={`${from} ${to}`} d={d} marker-end={`url(#${tip})`} />
       ))}
       {states.map((to) => {
         const [x, y] = places[to] ?? [0, 0];

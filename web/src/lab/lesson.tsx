@@ -72,6 +72,7 @@ function Stuck({ state }: { state: State }) {
   if (failed.length === 0) return null;
   const overrun = state.moment.snapshot.hosts.filter((host) => host.objects.some((o) => o.cq?.overrun));
   if (overrun.length > 0) return <Note name="stuck">{t('ui.lesson.overrun', { names: listed(overrun.map((host) => find(`ui.host.${host.name}`))) })}</Note>;
+  if (state.moment.snapshot.hosts.some((host) => host.objects.some((o) => o.cq?.completions.length))) return null; // a poll may be what is asked for
   return <Note name="stuck">{t('ui.lesson.stuck', { names: listed(failed) })} {connects(state) && t('ui.lesson.stuck.connect')}</Note>;
 }
 

@@ -52,7 +52,7 @@ export function Mistake({ state, name }: { state: State; name: string }) {
               <Prose text={text('why')} />
               <h3>{t('ui.mistake.remedy')}</h3>
               <Prose text={text('remedy')} />
-              {/soft0/.test(text('why') + text('remedy')) && <p class="small muted">{t('ui.mistake.sim0')}</p>}
+              {/soft0/.test(text('why') + text('remedy')) && <p class="small muted">{t(name === 'unsignaled-overflow' ? 'ui.mistake.places' : 'ui.mistake.sim0')}</p>}
             </div>
             {next && <button type="button" class="next" data-test="mistake.next" onClick={once(() => attempt(() => openMistake(next.name)))}>{t('ui.lesson.next', { title: find(`mistake.${next.name}.title`) || next.name })}</button>}
           </>

@@ -88,7 +88,7 @@ export function open(text: string, about: { mistake?: string; scratch?: boolean;
     opening: null,
     speed: state?.speed ?? 1,
     selected: null,
-    pane: state?.opening ? 'guide' : state?.pane ?? 'guide', // the opening has chosen the panes
+    pane: !state || state.opening || state.pane === 'details' ? 'guide' : state.pane, // the opening has chosen the panes, and details are those of the last session
     detail: 'result',
     message: opened.warning ? problemText(opened.warning) : '',
   });

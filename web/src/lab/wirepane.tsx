@@ -89,7 +89,7 @@ function message(p: PacketView, name: string, rkey: string): Message {
   const fate = p.fate === 'in flight' ? 'in flight' : lost(p) ? 'lost' : ignored(p) ? 'ignored' : 'delivered';
   return {
     id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost(p) ? null : p.arrives_ns, order: p.action,
-    label: `${name}${title(p)}`, psn: hex(p.psn), detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
+    label: `${name}${title(p)}`, psn: hex(p.psn), calm: p.outcome === 'kept', detail: detail.filter(Boolean).join(' · '), note: notes.filter(Boolean).join(' · '), tone, fate,
     about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: fateText(p), why: noteText(p.why.text) }),
     attributes: { 'data-test': `packet.${p.id}`, 'data-fate': p.fate },
   };

@@ -188,7 +188,7 @@ function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; mode
     <>
       {p.lost && <p class="notice">{t('report.lost', { end: t(`report.${to}`) })}</p>}
       {p.again && <p class="notice">{t('report.again')}</p>}
-      {p.probe && <p class="notice">{t('report.probe')}</p>}
+      {p.probe && <p class="remark">{t('report.probe')}</p>}
       <Facts
         rows={[
           [t('report.seen.sent', { end: t(`report.${p.from}`) }), seen(p.sent)],

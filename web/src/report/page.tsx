@@ -214,7 +214,7 @@ function Top({ data, live, length, look }: { data: Data; live: boolean; length: 
       {live && record && <p class="remark">{typed(t('report.live.only'))}</p>}
       {record?.error && (
         <div class="notice" role="status" data-test="error">
-          <strong>{record.failed_end ? t('report.failed.at', { end: t(`report.${record.failed_end}`) }) : t('report.failed.unknown')}</strong>
+          <strong>{record.failed_end ? t(/ closed the connection/.test(record.error) ? 'report.closed.at' : 'report.failed.at', { end: t(`report.${record.failed_end}`) }) : t('report.failed.unknown')}</strong>
           <p><Hint text={record.error} /></p>
         </div>
       )}

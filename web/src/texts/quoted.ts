@@ -18,8 +18,8 @@ function patternsOf(table: Table) {
   return found;
 }
 
-// A list of names, as Chinese writes it: "1 MR, 1 QP".
-const list = (text: string) => (/^[\w ]{1,20}(, [\w ]{1,20})+$/.test(text) ? text.replaceAll(', ', '、') : text);
+// A list of names, as Chinese writes it: "1 个 MR、1 个 QP".
+const list = (text: string) => (/^[\w ]{1,20}(, [\w ]{1,20})*$/.test(text) ? text.replaceAll(', ', '、').replace(/\b(\d+) ([A-Z]{2,3})s?\b/g, '$1 个 $2') : text);
 
 /**
  * Returns the translation of an English text, or undefined. A key's {1}, {2} … stand for any text, which is translated

@@ -99,3 +99,18 @@ func TestLocalChecks(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedNAK: a request behind the one that was refused is not served, and the answer repeats the NAK.
+func TestRepeatedNAK(t *testing.T) {
+	refused := WR{ID: 1, Opcode: "RDMA_WRITE", SGL: sge(0, 8), Remote: &Remote{MR: theMR, Offset: bufSize - 4}}
+	s := played(t, Setup{}, script(connected(nil, nil), recv("server", 1, 0, 64), post(refused, WR{ID: 2, Opcode: "SEND", SGL: sge(0, 8)}), run))
+	packets := s.Snapshot(0).Packets
+	if got := []string{packets[0].Outcome, packets[1].Outcome}; got[0] != "refused_access" || got[1] != "refused_before" {
+		t.Errorf("the outcomes are %q", got)
+	}
+	for _, p := range packets[2:] {
+		if again := p.Why.Answers == 2; again != strings.HasPrefix(p.Why.Text, "repeats the NAK") {
+			t.Errorf("packet %d answers %d: %s", p.ID, p.Why.Answers, p.Why.Text)
+		}
+	}
+}

@@ -13,6 +13,7 @@ export const report = {
   'report.failed': 'failed',
   'report.running': 'running',
   'report.failed.at': 'The {end} failed first.',
+  'report.closed.at': 'The {end} closed the connection first.',
   'report.failed.unknown': 'The run failed.',
   'report.events': '{n} {n|event|events}',
   'report.bytes': ', {n} B',

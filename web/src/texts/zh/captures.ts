@@ -14,7 +14,7 @@ export const captures: Record<string, string> = {
   "its clock is {1} ahead of the client's, or else packets would be sent before they were posted, or after they completed": "它的时钟比客户端的快 {1}，否则就会有报文在投递之前或完成之后发送",
   "its clock is {1} behind that of the client's, or else packets would be sent before they were posted, or after they completed": "它的时钟比客户端的慢 {1}，否则就会有报文在投递之前或完成之后发送",
   "moved by {1}, or else packets would arrive before they were sent": "时间移动了 {1}，否则就会有报文在发送之前到达",
-  "the run failed before it could be fetched": "还没来得及取到它，运行就失败了",
+  "the run failed before it could be fetched": "运行在取回服务端的记录之前就失败了",
   "oob: {1} closed the connection{2}": "{1} 关闭了 TCP 连接{2}",
   "oob: {1} dropped the connection{2}": "{1} 中断了 TCP 连接{2}",
   "peer {1}": "对端 {1}",

@@ -22,7 +22,7 @@ export const outcomes: Record<string, string> = {
   "the peer refused the request: its QP lacks the access flag, max_dest_rd_atomic is 0 there, its receive is too small, or the address of an atomic or ATOMIC WRITE is not a multiple of 8; with long messages, the peers' path MTUs differ": "对端拒绝了请求：它的队列对缺少相应的权限标志，它的 max_dest_rd_atomic 是 0，它的接收请求太小，或者原子操作、ATOMIC WRITE 的地址不是 8 的倍数；如果是长消息，也可能是两端的路径 MTU 不同",
   "check these in turn": "逐一检查这些原因",
   "the peer refused the memory: rkey, address, length, the region's access flags or its protection domain (an lkey is not an rkey)": "对端拒绝访问内存：rkey、地址、长度、内存区域的权限标志或保护域不对（lkey 不是 rkey）",
-  "compare the request with the region that the peer prints": "把请求与对端打印的内存区域作比较",
+  "compare the request with the region that the peer prints": "把请求与对端告知的内存区域对照",
   "the peer could not complete the request (rdma_rxe: its receive was too small)": "对端无法完成请求（rdma_rxe：它的接收请求太小）",
   "look at the peer's own completion, which says why": "查看对端自己的完成项，它说明原因",
   "no ACK came: the peer's program is gone, stopped or overloaded, its queue pair is not yet in RTR or already in ERR, QPN, GID or PSN is wrong, UDP port 4791 is filtered, or path_mtu does not fit the link": "没有收到 ACK：对端的程序已退出、停住或过载，它的队列对还没到 RTR 或已在 ERR，QPN、GID 或 PSN 不对，UDP 端口 4791 被过滤，或者 path_mtu 与链路不符",

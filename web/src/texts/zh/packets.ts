@@ -41,7 +41,7 @@ export const packets: Record<string, string> = {
   "BECN: the path back is congested": "BECN：返回路径拥塞",
   "0; the ICRC does not cover these bits": "0；ICRC 不覆盖这些位",
   "the receiver's queue pair: DEST_QPN": "接收方的队列对：DEST_QPN",
-  "the requester asks for an acknowledge": "请求方要求确认",
+  "whether the requester asks for an acknowledgement": "请求方是否要求确认",
   "the packet's number; the responder expects them in order": "报文的序号；响应方按顺序期待它们",
   "must be the receiver's queue key": "必须是接收方的 Q_Key",
   "the sender's queue pair, for an answer": "发送方的队列对，供应答使用",
