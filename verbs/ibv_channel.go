@@ -74,7 +74,7 @@ func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, _ <-chan struct{}) {
 	ch := c.channel
 	ch.Lock()
 	defer ch.Unlock()
-	_ = ch.AwaitAmong(&c.sleepers, ctx, owner, func() bool {
+	_ = ch.AwaitAmong(ctx, owner, &c.sleepers, func() bool {
 		select {
 		case <-woken:
 			return true

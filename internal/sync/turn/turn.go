@@ -56,7 +56,7 @@ func (ws Waiters) WakeAll() {
 }
 
 // AwaitAmong is Await with a Waiter that is among others meanwhile.
-func (t *Turn) AwaitAmong(ws *Waiters, ctx, owner context.Context, ready func() bool, work func() error) error {
+func (t *Turn) AwaitAmong(ctx, owner context.Context, ws *Waiters, ready func() bool, work func() error) error {
 	w := t.Borrow()
 	*ws = append(*ws, w)
 	err := t.Await(ctx, owner, w, ready, work)

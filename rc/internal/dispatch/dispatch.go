@@ -105,7 +105,7 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	}
 	d.Lock()
 	defer d.Unlock()
-	err = d.AwaitAmong(&r.readers, ctx, owner, func() bool { return n > 0 || r.taken < len(r.inbox) }, func() (err error) {
+	err = d.AwaitAmong(ctx, owner, &r.readers, func() bool { return n > 0 || r.taken < len(r.inbox) }, func() (err error) {
 		n, err = r.poll(ctx, owner, wcs, r)
 		return err
 	})
@@ -147,8 +147,8 @@ func (r *Route) pollForOthers(ctx, owner context.Context) error {
 }
 
 // awaitAmong is Await with a waiter that is among others meanwhile.
-func (r *Route) awaitAmong(ws *turn.Waiters, ctx, owner context.Context, ready func() bool) error {
-	return r.d.AwaitAmong(ws, ctx, owner, ready, func() error { return r.pollForOthers(ctx, owner) })
+func (r *Route) awaitAmong(ctx, owner context.Context, ws *turn.Waiters, ready func() bool) error {
+	return r.d.AwaitAmong(ctx, owner, ws, ready, func() error { return r.pollForOthers(ctx, owner) })
 }
 
 // poll polls, waits if there is nothing, and hands out the completions. The completions of the

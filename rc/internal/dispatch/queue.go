@@ -133,7 +133,7 @@ func (req *Request) Start(ctx, owner context.Context) error {
 		if !errors.Is(err, syscall.ENOMEM) {
 			return err
 		}
-		if err := r.awaitAmong(&r.stalled, ctx, owner, func() bool { return r.seen != seen }); err != nil {
+		if err := r.awaitAmong(ctx, owner, &r.stalled, func() bool { return r.seen != seen }); err != nil {
 			return errors.WithMessage(err, "wait for room in the queue")
 		}
 	}
@@ -205,7 +205,7 @@ type Left struct {
 func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
 	l.r.d.Lock()
 	defer l.r.d.Unlock()
-	err := l.r.awaitAmong(&l.waiting, ctx, context.Background(), func() bool { return l.done || l.r.gone })
+	err := l.r.awaitAmong(ctx, context.Background(), &l.waiting, func() bool { return l.done || l.r.gone })
 	if err == nil && !l.done {
 		err = net.ErrClosed
 	}
