@@ -85,13 +85,14 @@ func (r *receiver) run() {
 
 // attend is a round of the port's goroutine. It returns true if the link is closed, or fails again and again.
 func (r *receiver) attend() (over bool) {
-	if errors.Is(r.work(nil), net.ErrClosed) {
+	err := r.work(nil)
+	if errors.Is(err, net.ErrClosed) {
 		for i := range r.watched {
 			r.watched[i].End()
 		}
 		return true
 	}
-	return r.failures >= receiveTries
+	return err != nil && !errors.Is(err, link.ErrInterrupted) && r.failures >= receiveTries
 }
 
 // work is a round that waits for packets. The caller has the turn and holds the mutex, which work releases meanwhile.

@@ -192,7 +192,7 @@ func (w *World) refuses(p *Packet) {
 	switch outcome, refused := refusals[parsed.AETH().Syndrome()]; {
 	case refused && request.PSN() == p.PSN():
 		request.Outcome = outcome
-	case refused:
+	case refused && packet.NewPSN(request.PSN()).Sub(packet.NewPSN(p.PSN())) > 0: // an earlier one was served, and its answer lost
 		request.Outcome = OutcomeRepeated
 		p.Why.Text = fmt.Sprintf("repeats the NAK that ended the queue pair, which the peer may have missed (packet %d)", request.ID)
 	}

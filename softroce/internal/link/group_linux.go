@@ -53,7 +53,7 @@ func (s *Socket) receiveOnly(conn *udp.Conn, addr netip.Addr, cfg Config) (*Sock
 
 // listenGroup binds a socket to a group's address, and joins the group on the interface of s.
 // Package net would bind it to all addresses.
-func (s *Socket) listenGroup(group netip.Addr) (conn *udp.Conn, err error) {
+func (s *Socket) listenGroup(group netip.Addr) (_ *udp.Conn, err error) {
 	var name unix.Sockaddr
 	family := unix.AF_INET
 	if group.Is4() {
@@ -65,7 +65,8 @@ func (s *Socket) listenGroup(group netip.Addr) (conn *udp.Conn, err error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	if conn, err = udp.New(fd, true); err != nil {
+	conn, err := udp.New(fd, true)
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
