@@ -151,13 +151,15 @@ func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration, lo
 		if s, ok := e.(Succeeder); ok && s.Succeeded() && Lost(err) {
 			err = nil
 		}
+		if err != nil {
+			event.JobFailed.LogAt(slog.LevelDebug, log, "failed: "+err.Error(), slog.String("error", err.Error()))
+		}
 	}()
 	ctx, cancel := untilStalled(ctx, limit, arrivals(conn.QPs()))
 	defer cancel()
 	conn.TCP().SetTimeout(limit)
 	if err := e.Run(ctx, conn); err != nil {
 		err = explain(ctx, conn.Context(), whyEnded(ctx, err), closedWithin)
-		event.JobFailed.LogAt(slog.LevelDebug, log, "failed: "+err.Error(), slog.String("error", err.Error()))
 		conn.TCP().Fail(failedStep(ctx, err), err)
 		return err
 	}

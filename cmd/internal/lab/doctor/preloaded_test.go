@@ -15,7 +15,7 @@ func TestPreloaded(t *testing.T) {
 	}{
 		"listed":      {[]string{"soft-eth0", "soft0"}, nil, "soft-eth0 works through libibverbs"},
 		"without cgo": {[]string{"soft0"}, nil, "soft0 works; it needs no kernel device"},
-		"slowly":      {[]string{"soft0"}, []string{"no GSO: sending with sendmmsg", "no GRO"}, "soft0 works; but no GSO: sending with sendmmsg; no GRO"},
+		"slowly":      {[]string{"soft0"}, []string{"no GSO: sending with sendmmsg", "no GRO"}, "soft0 works; it needs no kernel device, and reaches this machine only (soft:INTERFACE reaches others); but no GSO: sending with sendmmsg; no GRO"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := without()

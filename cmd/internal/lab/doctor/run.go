@@ -59,9 +59,13 @@ func soft(ctx context.Context, h *Host) (f Finding) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit*2/5)
 	defer cancel()
-	switch notes, err := h.Loopback(ctx, name, -1); {
-	case err == nil && len(notes) > 0:
-		return ok("%s works; but %s", name, strings.Join(notes, "; "))
+	notes, err := h.Loopback(ctx, name, -1)
+	defer func() {
+		if err == nil && len(notes) > 0 {
+			f.Found += "; but " + strings.Join(notes, "; ")
+		}
+	}()
+	switch {
 	case err == nil && preloaded:
 		return ok("%s works through libibverbs; rawverbs run gives it to every program that is started here", name)
 	case err == nil && name == "soft0":
