@@ -180,11 +180,14 @@ export function build(data: Data, filter: Filter): Model {
   const pair = pairs[filter.pair];
   const wanted = (end: End, qpn: string) => !pair || qpn === '' || pair[end] === qpn;
 
+  // Of a run that failed before its job began, the moves to ERR are all that shows where.
+  const onlyMoves = !!data.record?.error && !data.events.some(failedOf);
+
   let rows: Row[] = [];
   data.events.forEach((e, index) => {
     const kind = kindOf(e);
     const qpn = attr(e, 'qpn') || (e.event === 'wc.dump' ? attr(e, 'qp_num') : '');
-    const failed = failedOf(e);
+    const failed = failedOf(e) || (onlyMoves && e.event === 'qp.transition' && attr(e, 'to') === 'ERR');
     const ordinary = ordinaryEnd(e, data);
     if ((filter.hidden.has(kind) && !(failed && kind === 'object')) || !wanted(e.end, kind === 'object' && e.event === 'peer.tuple' ? '' : qpn)) return;
     rows.push({ id: `e${index}`, kind, end: e.end, at: nanoseconds(e.time, start), text: textOf(e) + (ordinary ? ` · ${t('report.ordinary')}` : ''), failed, ordinary, qpn, event: e, index, received: kind === 'message' && attr(e, 'sent') === 'false' });
