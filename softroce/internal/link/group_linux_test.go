@@ -82,3 +82,29 @@ func sendTo(t *testing.T, s *Socket, group netip.Addr) {
 		t.Fatal(err)
 	}
 }
+
+// TestGroupTaken: a join fails if another program has the port of the group's address, and succeeds afterwards.
+func TestGroupTaken(t *testing.T) {
+	group := netip.MustParseAddr("239.77.3.6")
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: packet.Port, Addr: group.As4()}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenLoopback(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Join(group); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("Join: %v", err)
+	}
+	syscall.Close(fd)
+	g, err := s.Join(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+}
