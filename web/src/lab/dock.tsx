@@ -7,7 +7,7 @@ import { hex, time } from '../common/format';
 import { find, language, listed, t } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
-import { fateText, ignored, lost, PacketPanel, selectPacket } from './packet';
+import { fateText, ignored, lost, PacketPanel, packetsOf, selectPacket } from './packet';
 import { checkedBy, EngineText, noteText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers, making } from './forms';
@@ -103,7 +103,7 @@ function ResultPanel({ state }: { state: State }) {
 
 // A link to the last packet of a request that has completed.
 function LastPacket({ state, from, wc }: { state: State; from: string; wc: Completion }) {
-  const sent = state.moment.packets.filter((p) => p.from === from && p.why.kind === 'request' && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id)).at(-1);
+  const sent = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.why.kind === 'request').at(-1);
   if (!sent || wc.opcode?.startsWith('RECV')) return null;
   return <button type="button" class="plain link small" data-test="result.packet" onClick={() => selectPacket(sent.id)}>{t('ui.packet.number', { id: sent.id })}</button>;
 }
@@ -114,7 +114,7 @@ const mostLost = 8; // packets that are named
 function Lost({ state, from, wc }: { state: State; from: string; wc: Completion }) {
   const { packets } = state.moment;
   const posted = state.actions.slice(0, state.cursor).map((a) => a.do === 'post_send' && a.host === from && a.wrs?.some((wr) => String(wr.id) === String(wc.id))).lastIndexOf(true);
-  const own = packets.filter((p) => p.action >= posted && p.from === from && p.why.qp === wc.qp && String(p.why.wr) === String(wc.id));
+  const own = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.action >= posted);
   const answers = packets.filter((p) => own.some(({ id }) => id === p.why.answers));
   const gone = [...own, ...answers].filter((p) => lost(p) || ignored(p));
   if (gone.length === 0) return null;

@@ -13,6 +13,9 @@ export function selectPacket(id: number) {
   change({ selected: id, detail: 'packet' });
 }
 
+/** The packets that a host has sent for a request. */
+export const packetsOf = (state: State, host: string, qp: string | undefined, id: unknown) => state.moment.packets.filter((p) => p.from === host && p.why.qp === qp && String(p.why.wr) === String(id));
+
 /** Reports whether a packet never arrives. */
 export const lost = (p: PacketView) => p.fate === 'dropped' || p.fate === 'unrouted';
 

@@ -6,6 +6,7 @@ import { find, t } from '../texts';
 import { inline } from '../common/prose';
 import { attempt } from './attempt';
 import { keep, kept } from './keep';
+import { packetsOf } from './packet';
 import { checkedBy, EngineText } from './refusal';
 import { change, perform, play, type State } from './store';
 
@@ -91,7 +92,7 @@ function outcomeOf(state: State, { key, post, host, qp, id, signaled }: Request)
 
 // Reports whether a device has sent a packet of a request again.
 const repaired = (state: State, { host, qp, id }: Request) =>
-  state.moment.packets.some((p) => p.from === host && p.why.qp === qp && String(p.why.wr) === id && p.why.again);
+  packetsOf(state, host, qp, id).some((p) => p.why.again);
 
 interface VerdictProps {
   request: Request;

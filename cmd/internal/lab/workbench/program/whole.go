@@ -49,8 +49,8 @@ const (
 // Makes are the kinds of objects by the actions that make them.
 var Makes = map[string]string{"alloc_pd": "PD", "reg_mr": "MR", "create_cq": "CQ", "create_srq": "SRQ", "create_qp": "QP", "create_ah": "AH", "alloc_mw": "MW"}
 
-// variables declares the variables of a program, each once: objects, and what was told. declarations are by the kinds, "" for
-// the other kinds; their arguments are the host, the name and the kind, which the language spells.
+// variables declares the variables of a program, each once: objects, and what was told. declarations has a format for each
+// kind, and one at "" for all other kinds. spelled returns its arguments, as the language writes them.
 func (s *Session) variables(declarations map[string]string, spelled func(kind, host, name string) []any) string {
 	var b strings.Builder
 	seen := map[string]bool{}
