@@ -105,7 +105,7 @@ func (e *ClosedError) Error() string {
 	case e.First:
 		b.WriteString(" before it sent anything; look at its output, and make sure that the program at that port is this one's counterpart")
 	default:
-		b.WriteString("; look at its output for the reason, then run both ends again")
+		b.WriteString("; look at its output for the reason (if it was killed, there is none), then run both ends again")
 	}
 	return b.String()
 }

@@ -115,7 +115,6 @@ function write(path, title, content) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)} · rawverbs</title>
 <link rel="stylesheet" href="${up('site.css')}">
-<script>document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';</script>
 </head>
 <body>
 <header class="bar"><a class="name" href="${up('index.html')}">rawverbs</a>

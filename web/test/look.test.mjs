@@ -4,7 +4,8 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
-import { at, laboratory, open } from './harness.mjs';
+import { pathToFileURL } from 'node:url';
+import { at, laboratory, open, reload } from './harness.mjs';
 import { clock, fill, forward, press } from './perform.mjs';
 import { steps, watch } from './work.mjs';
 
@@ -132,6 +133,54 @@ for (const width of pictured) {
     });
   }
 }
+
+// A script that sets the theme would run after the first paint.
+test('the pages are dark at once, before any script runs', async (t) => {
+  const { chromium } = await import('playwright-core');
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  t.after(() => browser.close());
+  for (const [colorScheme, ground] of [['dark', 'rgb(16, 19, 26)'], ['light', 'rgb(244, 245, 248)']]) {
+    const page = await (await browser.newContext({ colorScheme, javaScriptEnabled: false })).newPage();
+    await page.goto(pathToFileURL(laboratory).href);
+    assert.equal(await page.locator('html').evaluate((e) => getComputedStyle(e).backgroundColor), ground);
+  }
+});
+
+test('the chosen theme is kept, and paper is light', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss', dark: true, served: true });
+  const ground = () => page.locator('html').evaluate((e) => getComputedStyle(e).backgroundColor);
+  const [dark, light] = ['rgb(16, 19, 26)', 'rgb(244, 245, 248)'];
+  assert.equal(await ground(), dark);
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await ground(), light);
+  await page.emulateMedia({ media: 'screen' });
+  await press(page, 'theme');
+  assert.equal(await ground(), light);
+  await reload(page, 'theme', '"light"');
+  await at(page, 'lesson').waitFor();
+  assert.equal(await ground(), light);
+  assert.equal(await at(page, 'theme').getAttribute('aria-pressed'), 'false');
+});
+
+// At 1000 px, details and hosts take turns: what is in one is reached from the other.
+test('at 1000 px, the packets fit their pane, and a failure and a packet lead to the details', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss', width: 1000, height: 800, lang: 'zh-CN' });
+  await play(page, 10);
+  await press(page, 'pane.details');
+  await press(page, 'detail.packets');
+  const [inside, outside] = await page.evaluate(() => { const e = document.getElementById('dock-panel'); return [e.scrollWidth, e.clientWidth]; });
+  assert.ok(inside <= outside, `${inside} px in ${outside}`);
+  await press(page, 'pane.wire');
+  await page.locator('[data-test="packet.1"] .touch').click();
+  await press(page, 'wire.details');
+  assert.match(await page.locator('.packet-panel').innerText(), /#1\b/);
+  const failing = await open(t, { hash: '#mistake=bad-rkey', width: 1000, height: 800 });
+  await press(failing, 'pane.hosts');
+  await forward(failing, await failing.evaluate(() => { const m = JSON.parse(rawverbs.tables()).value.mistakes.find(({ name }) => name === 'bad-rkey'); return m.actions.findIndex((a) => a.do === 'poll_cq' && a.host === 'client') + 1 - m.question; }));
+  assert.match(await at(failing, 'failed-note').innerText(), /^REM_ACCESS_ERR: /);
+  await press(failing, 'failed-note.more');
+  await at(failing, 'status.REM_ACCESS_ERR').waitFor();
+});
 
 /** The texts that are smaller than 13 px on the screen, drawings' scales included. */
 const small = (page) => page.evaluate(() => {

@@ -337,7 +337,7 @@ test('a failed job has a row, before what is cleaned up after it', async (t) => 
   const done = events.find((e) => e.event === 'wr.completed');
   const cleanup = events.findIndex((e) => e.event === 'qp.transition' && e.attrs.to === 'ERR');
   const { time, end, who, level } = events[cleanup];
-  const error = 'oob: peer 127.0.0.1:1 closed the connection; look at its output for the reason, then run both ends again';
+  const error = 'oob: peer 127.0.0.1:1 closed the connection; look at its output for the reason (if it was killed, there is none), then run both ends again';
   events.splice(cleanup, 0, { time, end, who, level: 'DEBUG', msg: `failed: ${error}`, event: 'job.failed', attrs: { error } }, { ...done, time, end, who, level, attrs: { wr_id: 9, status: 'IBV_WC_WR_FLUSH_ERR' } });
   Object.assign(header, { done: false, error, failed_end: 'server' });
   header[end].events += 2;
@@ -350,6 +350,36 @@ test('a failed job has a row, before what is cleaned up after it', async (t) => 
   await at(page, 'view-table').click();
   await page.locator('tr[data-kind=transition] button', { hasText: 'RTS→ERR' }).first().click();
   assert.match(await at(page, 'cleanup').innerText(), /itself moved the queue pair, because the run had failed: peer/);
+});
+
+// A peer that dies is silent at a moment that no run chooses: the page's data is made so that it was.
+test('the report of a failed run says what the wire shows', async (t) => {
+  await record(t, 'silent', '--job', 'write-read');
+  const [, before, text, behind] = /^([^]*<script type="application\/json" id="data">)([^]*?)(<\/script>[^]*)$/.exec(readFileSync(file('silent-own.html'), 'utf8'));
+  const write = async (change, options) => {
+    const data = JSON.parse(text);
+    change(data);
+    writeFileSync(file('silent.html'), before + JSON.stringify(data).replaceAll('<', '\\u003c') + behind);
+    return open(t, { file: file('silent.html'), ...options });
+  };
+  const silence = ({ record, packets, events }, answers) => {
+    Object.assign(record, { done: false, error: 'it broke', failed_end: 'client' });
+    const request = packets.filter((p) => p.from === 'client' && !p.response).at(-1);
+    const gone = packets.filter((p) => p.response && p.from === 'server').slice(answers);
+    packets.splice(0, packets.length, ...packets.filter((p) => !gone.includes(p)));
+    const last = events.at(-1).time;
+    for (const more of [{ again: true }, { again: true }, { probe: true }]) packets.push({ ...request, ...more, sent: last });
+    const done = events.find((e) => e.end === 'client' && e.event === 'wr.completed');
+    for (let i = 0; i < 2; i++) events.push({ ...done, time: last, attrs: { wr_id: 90 + i, status: 'IBV_WC_WR_FLUSH_ERR' } });
+  };
+  const page = await write((data) => silence(data, 1));
+  assert.match(await at(page, 'wire-says').innerText(), /^The last answer of the server arrived after [\d.]+ ms: [^]*, PSN 0x[0-9a-f]{6}\.\nThen the client sent \d+ packets, 3 of them again or as probes; none was answered\.\nAt the client, 2 requests ended/);
+  const never = await write((data) => silence(data, 0), { width: 1000, lang: 'zh-CN' });
+  assert.match(await at(never, 'wire-says').innerText(), /^服务端的报文一个也没有到达。/);
+  const lines = await never.evaluate(() => [document.querySelector('.title h1'), document.querySelector('.looks')].map((e) => e.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2));
+  assert.ok(Math.abs(lines[0] - lines[1]) < 12, `the title at ${lines[0]} px, what changes the look at ${lines[1]}`);
+  const answered = await write(({ record }) => Object.assign(record, { done: false, error: 'it broke', failed_end: 'client' }));
+  assert.equal(await at(answered, 'wire-says').count(), 0); // each request had its answer
 });
 
 // The time of a step is only printed. What a step does must not grow with the record.

@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { hex, time } from './format';
 import { wide } from './route';
 
-export const dotKinds = ['request', 'again', 'response', 'ack', 'nak', 'stray'] as const; // stray: an answer that is lost, or dropped because nothing awaits it
+export const dotKinds = ['request', 'again', 'probe', 'response', 'ack', 'nak', 'stray'] as const; // stray: an answer that is lost, or dropped because nothing awaits it
 export type DotKind = (typeof dotKinds)[number];
 
 /** A packet in the graph of its requester. */
@@ -17,10 +17,12 @@ export interface Dot {
   lost: boolean; // a request that does not arrive, or that the responder drops
 }
 
+const isRequest = ({ kind }: Dot) => kind === 'request' || kind === 'again' || kind === 'probe';
+
 interface Words {
   title(requester: string): string;
   about(requester: string, count: number, from: string, to: string): string; // for screen readers
-  kind(kind: DotKind | 'lost'): string;
+  kind(kind: DotKind | 'lost' | 'pause'): string;
   end(end: 'client' | 'server'): string;
   empty: string;
   omitted?(time: string): string; // a break in which there were packets
@@ -50,8 +52,8 @@ export function Graph({ dots, selected, onSelect, words, gaps = [] }: Props) {
     observer.observe(box.current!);
     return () => observer.disconnect();
   }, []);
-  const requesters = [...new Set(dots.map((d) => d.requester))].filter((r) => dots.some((d) => d.requester === r && (d.kind === 'request' || d.kind === 'again')));
-  const axis = timeAxis(dots.map((d) => d.at), width - left - right, (from, ns) => (gaps.some((gap) => gap.from < from + ns && gap.to > from) && words.omitted?.(time(ns))) || time(ns));
+  const requesters = [...new Set(dots.map((d) => d.requester))].filter((r) => dots.some((d) => d.requester === r && isRequest(d)));
+  const axis = timeAxis(dots.map((d) => d.at), width - left - right, (from, ns) => (gaps.some((gap) => gap.from < from + ns && gap.to > from) && words.omitted?.(time(ns))) || `+${time(ns)}`);
   const kinds = [...dotKinds.filter((kind) => dots.some((d) => d.kind === kind)), ...(dots.some((d) => d.lost) ? ['lost' as const] : [])];
   return (
     <div class="graph" ref={box} data-test="graph">
@@ -59,6 +61,7 @@ export function Graph({ dots, selected, onSelect, words, gaps = [] }: Props) {
       {requesters.length > 0 && (
         <ul class="graph-legend">
           {kinds.map((kind) => <li key={kind}><svg width="18" height="14" aria-hidden="true"><path class={kind} d={shape(kind, 9, 7)} /></svg>{words.kind(kind)}</li>)}
+          {axis.breaks.length > 0 && <li class="pause"><svg width="18" height="14" aria-hidden="true"><path d="M9 1v12" /></svg>{words.kind('pause')}</li>}
           {(['client', 'server'] as const).map((end) => <li key={end} class={end}><svg width="18" height="14" aria-hidden="true"><path class="request" d={shape('request', 9, 7)} /></svg>{words.end(end)}</li>)}
         </ul>
       )}
@@ -74,7 +77,7 @@ interface OneProps extends Props {
 }
 
 function One({ dots, requester, axis, width, selected, onSelect, words }: OneProps) {
-  const base = dots.find((d) => d.kind === 'request' || d.kind === 'again')!.psn;
+  const base = dots.find(isRequest)!.psn;
   const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
   const used = dots.reduce((n, d) => Math.max(n, away(d.psn)), low);
@@ -120,6 +123,7 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
 function shape(kind: DotKind | 'lost', x: number, y: number): string {
   if (kind === 'lost') return cross(x, y);
   if (kind === 'response') return `M${x - 4} ${y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`;
+  if (kind === 'probe') return `M${x - 5} ${y}l5 -5l5 5l-5 5z`;
   return kind === 'nak' ? `M${x - 6.5} ${y - 6.5}h13v13h-13z` : `M${x},${y}h0.010`;
 }
 

@@ -2,13 +2,14 @@
 import { useEffect, useReducer, useState } from 'preact/hooks';
 import { Icon } from '../common/icons';
 import { inline } from '../common/prose';
+import { isDark, onSystemTheme, swapTheme } from '../common/theme';
 import { find, language, languageNames, setLanguage, t, type Language } from '../texts';
 import { DialogHost } from './dialog';
 import { Dock } from './dock';
 import { isTask } from './exam';
 import { Guide } from './guide';
 import { HostCard } from './host';
-import { keep, kept } from './keep';
+import { keep } from './keep';
 import { openKeys } from './keys';
 import { openPoster } from './poster';
 import { Opening } from './opening';
@@ -25,6 +26,7 @@ const twoPanes = matchMedia('(min-width: 900px) and (max-width: 1199px)'); // as
 export function App() {
   const [, redraw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => subscribe(() => redraw(undefined as never)), []);
+  useEffect(() => onSystemTheme(() => redraw(undefined as never)), []);
   useEffect(() => {
     const resized = () => redraw(undefined as never);
     twoPanes.addEventListener('change', resized);
@@ -48,6 +50,7 @@ export function App() {
       <main>
         <Guide state={state} />
         <div class="bench">
+          <FailedNote state={state} />
           <HostCard host={client} peer={server} tables={state.tables} now={now_ns} />
           <WirePane state={state} />
           <HostCard host={server} peer={client} tables={state.tables} now={now_ns} />
@@ -67,11 +70,12 @@ export function Waiting() {
     <div class="page show-guide">
       <header class="top"><Mark /><h1>{t('ui.title')}</h1></header>
       <main aria-busy="true">
-        <aside class="guide"><p class="loading" role="status">{t('ui.loading')}</p></aside>
+        <aside class="guide" />
         <div class="bench"><div class="host client" /><div class="wire-pane" /><div class="host server" /></div>
         <div class="dock" />
       </main>
       <footer class="playback" />
+      <p class="loading" role="status">{t('ui.loading')}</p>
     </div>
   );
 }
@@ -85,13 +89,10 @@ const Mark = () => (
 );
 
 function Header({ onChange }: { onChange(): void }) {
-  const [theme, setTheme] = useState(kept('theme', ''));
-  const dark = theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  const dark = isDark();
   const toggle = () => {
-    const next = dark ? 'light' : 'dark';
-    setTheme(next);
-    keep('theme', next);
-    applyTheme();
+    keep('theme', swapTheme());
+    onChange();
   };
   const speak = (to: Language) => {
     setLanguage(to);
@@ -117,19 +118,6 @@ function Header({ onChange }: { onChange(): void }) {
   );
 }
 
-const paper = matchMedia('print');
-paper.addEventListener('change', applyTheme);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-  applyTheme();
-  if (get()) change({}); // the button shows it too
-});
-
-/** Uses the theme that the user chose, or else the system's; on paper the light one. */
-export function applyTheme() {
-  const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-  document.documentElement.dataset.theme = paper.matches ? 'light' : kept('theme', '') || (dark ? 'dark' : 'light');
-}
-
 // In a narrow window, the first goal that is left stands below the tabs while the guide is not shown.
 function NextGoal({ state }: { state: State }) {
   const { goals } = state.moment.snapshot;
@@ -138,6 +126,20 @@ function NextGoal({ state }: { state: State }) {
   if (!next || !id || isTask(state)) return null; // the examination keeps which goals of a task were met once
   const text = find(`lesson.${id}.goal.${next.key}`);
   return <p class="next-goal" data-test="goal.next"><strong>{t('ui.lesson.next-goal', { n: goals.indexOf(next) + 1, all: goals.length })}</strong> <span title={text.replaceAll('`', '')}>{inline(text)}</span></p>;
+}
+
+// In a narrow window, why a polled request has failed: the details are in another pane.
+function FailedNote({ state }: { state: State }) {
+  const failed = (state.moment.snapshot.result?.completions ?? []).filter((wc) => wc.status !== 'SUCCESS');
+  const wc = failed.find(({ status }) => status !== 'WR_FLUSH_ERR') ?? failed[0]; // what is flushed follows from it
+  if (!wc) return null;
+  const why = wc.check ?? state.tables.statuses.find((row) => row.status === wc.status)?.cause;
+  return (
+    <p class="failed-note note-box" data-test="failed-note">
+      <span class="bad">{why ? t('ui.labelled', { name: wc.status, text: noteText(why) }) : wc.status}</span>
+      <button type="button" class="small-button" data-test="failed-note.more" onClick={() => change({ pane: 'details', detail: 'result' })}>{t('ui.details')}</button>
+    </p>
+  );
 }
 
 // The live region: what the engine said last. It is shown as a note for a moment too.

@@ -101,10 +101,11 @@ function ResultPanel({ state }: { state: State }) {
   );
 }
 
-// A link to the last packet of a request that has completed.
+// A link to the last packet of a request that has completed. A completion with an error does not say whether it is a receive's.
 function LastPacket({ state, from, wc }: { state: State; from: string; wc: Completion }) {
   const sent = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.why.kind === 'request').at(-1);
-  if (!sent || wc.opcode?.startsWith('RECV')) return null;
+  const received = () => state.actions.slice(0, state.cursor).some((a) => a.do === 'post_recv' && a.host === from && a.wrs?.some((wr) => String(wr.id) === String(wc.id)));
+  if (!sent || (wc.opcode ? wc.opcode.startsWith('RECV') : received())) return null;
   return <button type="button" class="plain link small" data-test="result.packet" onClick={() => selectPacket(sent.id)}>{t('ui.packet.number', { id: sent.id })}</button>;
 }
 
@@ -254,7 +255,7 @@ function PSNGraph({ state }: { state: State }) {
     const requester = asked ? `${asked.from} ${asked.why.qp}${connection(asked)}` : `${p.from === 'client' ? 'server' : 'client'} ?`;
     const gone = lost(p) || ignored(p);
     const request = p.why.kind === 'request';
-    const kind = request ? (p.why.again ? 'again' : 'request') : gone ? 'stray' : dotKind[p.why.kind] ?? 'response';
+    const kind = request ? (p.why.again === 'probe' ? 'probe' : p.why.again ? 'again' : 'request') : gone ? 'stray' : dotKind[p.why.kind] ?? 'response';
     return { id: String(p.id), requester, at: request ? p.sent_ns : p.arrives_ns, psn: p.psn, kind, lost: request && gone };
   });
   const named = (requester: string) => {

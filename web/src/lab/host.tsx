@@ -163,7 +163,7 @@ function Told({ host }: { host: HostView }) {
       <h3>{t('ui.told')}</h3>
       <ul>
         {host.told.map((p) => (
-          <li key={p.qp}><span class="kind">QP</span> <span class="name">{p.qp}</span> <span class="mono small">{hex(p.qpn)} · PSN {hex(p.psn)} · MTU {p.mtu}</span></li>
+          <li key={p.qp}><span class="kind">QP</span> <span class="name">{p.qp}</span> <span class="mono small">{hex(p.qpn)} · PSN {hex(p.psn)} · active_mtu {p.mtu}</span></li>
         ))}
         {host.regions.map((r) => (
           <li key={r.mr}><span class="kind">MR</span> <span class="name">{r.mr}</span> <span class="mono small">{r.addr} · {r.lkey ? 'lkey' : 'rkey'} {r.rkey} · {r.length}</span></li>

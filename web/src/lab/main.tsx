@@ -3,8 +3,9 @@ import { render } from 'preact';
 import '../common/theme.css';
 import '../common/graph.css';
 import '../common/wire.css';
+import { useTheme } from '../common/theme';
 import { languageNames, setLanguage, type Language } from '../texts';
-import { App, applyTheme, Waiting } from './app';
+import { App, Waiting } from './app';
 import './bench.css';
 import './guide.css';
 import './lab.css';
@@ -64,7 +65,7 @@ function start() {
 
 const chosen = kept<string>('language', navigator.language.slice(0, 2));
 setLanguage(chosen in languageNames ? (chosen as Language) : 'en');
-applyTheme();
+useTheme(kept('theme', ''));
 render(<Waiting />, document.getElementById('app')!);
 load().then(start).catch((error: unknown) => {
   document.getElementById('app')!.textContent = String(error);

@@ -151,6 +151,7 @@ export function PacketActs({ state }: { state: State }) {
   return (
     <div class="wire-act" role="group" aria-label={t('ui.packet.do')} data-test="wire.act">
       <strong>#{packet.id}</strong> <span>{fateText(packet)}</span>
+      <button type="button" class="small-button" data-test="wire.details" onClick={() => change({ pane: 'details', detail: 'packet' })}>{t('ui.details')}</button>
       {packet.fate === 'in flight' && [...verbs, 'delay'].map((verb) => (
         <button
           type="button" class={verb === 'drop' ? 'small-button danger' : 'small-button'} data-test={`wire.${verb}`} title={find(`ui.about.${verb}`)}

@@ -21,5 +21,4 @@ function LivePage() {
 }
 
 setLanguage(language()); // the page's language, for screen readers and fonts
-document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 render(data.live ? <LivePage /> : <Page data={data} />, document.getElementById('app')!);

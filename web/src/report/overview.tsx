@@ -1,5 +1,6 @@
 // The whole run in a narrow strip: a line for each row, errors in red, and the window on it.
 import { useEffect, useRef } from 'preact/hooks';
+import { isDark } from '../common/theme';
 import type { Places } from './geometry';
 import type { Model } from './model';
 
@@ -10,8 +11,8 @@ export function Overview({ model, places, top, view, rowHeight, go }: { model: M
     const c = canvas.current;
     const paper = c?.getContext('2d');
     if (!c || !paper) return;
-    const style = getComputedStyle(c);
-    const colour = { client: style.getPropertyValue('--client'), server: style.getPropertyValue('--server'), quiet: style.getPropertyValue('--wire'), failed: style.getPropertyValue('--bad') };
+    const colourOf = (name: string) => ((c.style.color = `var(${name})`), getComputedStyle(c).color);
+    const colour = { client: colourOf('--client'), server: colourOf('--server'), quiet: colourOf('--wire'), failed: colourOf('--bad') };
     const [width, height] = [c.clientWidth, c.clientHeight];
     c.width = width * devicePixelRatio;
     c.height = height * devicePixelRatio;
@@ -23,10 +24,10 @@ export function Overview({ model, places, top, view, rowHeight, go }: { model: M
         const quiet = r.kind === 'object' || r.kind === 'message' || r.kind === 'note' || r.kind === 'dump';
         paper.fillStyle = failed ? colour.failed : quiet ? colour.quiet : colour[r.end];
         const half = width / 2 - 4;
-        paper.fillRect(failed ? 2 : r.end === 'client' ? 4 : width / 2, (places.of[i]! / places.all) * height, failed ? width - 4 : half, thick);
+        paper.fillRect(failed ? 2 : r.end === 'client' ? 4 : width / 2, (places.of[i]! / places.all) * height, failed ? width - 4 : half, failed ? Math.max(3, thick) : thick);
       });
     }
-  }, [model, view, document.documentElement.dataset.theme]);
+  }, [model, view, isDark()]);
   if (whole <= view || view === 0) return null;
   const drag = (e: PointerEvent) => {
     if (e.buttons === 0 && e.type !== 'pointerdown') return;

@@ -7,10 +7,12 @@ import { Drawing } from './drawing';
 import { PSNGraph } from './psns';
 import { toggled, type Folds } from './fold';
 import { heights, usual } from './geometry';
+import { swapTheme } from '../common/theme';
 import { Legend } from './legend';
 import type { Client } from './live';
 import { build, kinds, type Kind, type Row } from './model';
 import { Table } from './table';
+import { WireSays } from './wiresays';
 import { duration, language, languageNames, marked, setLanguage, t, type Key, type Language } from './texts';
 
 interface Props {
@@ -86,7 +88,7 @@ export function Page({ data, live, aside }: Props) {
   const details = open && row && !row.fold && <Details row={row} data={data} model={model} select={(id) => (select(id), setOpen(true))} close={() => setOpen(false)} />;
   return (
     <div class={aside ? 'page live' : 'page'}>
-      <Top data={data} live={!!aside} length={model.length} look={() => setLook((n) => n + 1)} />
+      <Top data={data} live={!!aside} length={model.length} start={model.start} look={() => setLook((n) => n + 1)} />
       <section class="tools" aria-label={t('report.view')}>
         <div class="kinds" role="group" aria-label={t('report.filter.kinds')}>
           {present.map((kind) => (
@@ -178,7 +180,7 @@ function countsOf(data: Data): Record<Kind, number> {
   return counts;
 }
 
-function Top({ data, live, length, look }: { data: Data; live: boolean; length: number; look(): void }) {
+function Top({ data, live, length, start, look }: { data: Data; live: boolean; length: number; start: string; look(): void }) {
   const record = data.record;
   const omitted = data.captures.reduce((n, c) => Math.max(n, c.omitted ?? 0), 0); // both ends have seen the same
   const status = !record ? '' : record.done ? 'done' : record.error || !live ? 'failed' : 'running';
@@ -216,6 +218,7 @@ function Top({ data, live, length, look }: { data: Data; live: boolean; length: 
         <div class="notice" role="status" data-test="error">
           <strong>{record.failed_end ? t(/ closed the connection/.test(record.error) ? 'report.closed.at' : 'report.failed.at', { end: t(`report.${record.failed_end}`) }) : t('report.failed.unknown')}</strong>
           <p><Hint text={record.error} /></p>
+          <WireSays data={data} start={start} />
         </div>
       )}
     </header>
@@ -254,8 +257,3 @@ function Unseen({ data }: { data: Data }) {
 
 // What the reader is to type, between backticks. It breaks only between its words.
 const typed = (text: string) => text.split('`').map((part, i) => (i % 2 ? <code key={i}>{part.split(' ').flatMap((word, j) => [j ? ' ' : '', <span key={j}>{word}</span>])}</code> : part));
-
-function swapTheme() {
-  const root = document.documentElement;
-  root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
-}

@@ -13,7 +13,7 @@ interface Props {
 }
 
 function kindOf(p: Packet): DotKind {
-  if (!p.response) return p.again ? 'again' : 'request';
+  if (!p.response) return p.probe ? 'probe' : p.again ? 'again' : 'request';
   if (p.lost) return 'stray';
   if (!p.opcode.endsWith('_ACKNOWLEDGE') || p.opcode.includes('ATOMIC')) return 'response';
   return p.carries?.includes('NAK') ? 'nak' : 'ack';

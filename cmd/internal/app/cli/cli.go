@@ -57,7 +57,7 @@ func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of a job without progress, such as 5s")
 	f.StringVar(&o.TLS, "tls", "", "directory with tls.crt, tls.key and ca.crt: the exchange is TLS 1.3, and each end shows a certificate (rdma_lab tls makes directories)")
-	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, to read with Wireshark")
+	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, to read with Wireshark; a benchmark fills gigabytes")
 	f.BoolVar(&out.JSON, "json", false, "print each event as a JSON object on its own line")
 	f.BoolVar(&out.Quiet, "quiet", false, "print only warnings and errors, to standard error")
 	f.CountVarP(&out.Verbose, "verbose", "v", "show more: -v each event with its time, -vv also dumps, waits and memory")

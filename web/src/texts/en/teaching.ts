@@ -71,7 +71,7 @@ export const teaching = {
   'ui.mistake.remedy': 'Remedy',
 
   'ui.exam': 'Exam',
-  'ui.exam.intro': '{n} parts: {questions} questions, and {tasks} tasks that you do on the two hosts. A task counts if all its goals are reached in one go; the engine checks them. There are no hints.\n\nYou may leave a part and come back to it; a task then begins again. The result says what is right, and why.\n\nA closed page loses nothing: the answers stay in this browser.',
+  'ui.exam.intro': '{n} parts: {questions} questions, and {tasks} tasks that you do on the two hosts. A task counts if all its goals are reached in one go; the engine checks them. There are no hints but those of a refused call.\n\nYou may leave a part and come back to it; a task then begins again. The result says what is right, and why.\n\nA closed page loses nothing: the answers stay in this browser.',
   'ui.exam.begin': 'Begin',
   'ui.exam.number': 'Part {n} of {all}',
   'ui.exam.parts': 'Parts of the exam',
