@@ -118,8 +118,11 @@ func (w *wait) spin(ctx context.Context) (n int, err error) {
 		return w.drive(ctx)
 	}
 	for began := time.Now(); ; runtime.Gosched() {
-		if err = w.ended(ctx); err != nil || time.Since(began) >= w.Spin {
-			return 0, err
+		if err = w.ended(ctx); err != nil {
+			return w.last(err)
+		}
+		if time.Since(began) >= w.Spin {
+			return 0, nil
 		}
 		if n, err = w.polls(); n > 0 || err != nil {
 			return n, err
@@ -136,11 +139,14 @@ func (w *wait) drive(ctx context.Context) (n int, err error) {
 	defer d.DriveEnd()
 	for began, polls := time.Now(), 1; ; polls++ {
 		d.DriveOnce()
-		if n, err = w.poll(); n == 0 && err == nil {
-			err = w.ended(ctx)
-		}
-		if n > 0 || err != nil || time.Since(began) >= w.Spin {
+		if n, err = w.poll(); n > 0 || err != nil {
 			return n, err
+		}
+		if err = w.ended(ctx); err != nil {
+			return w.last(err)
+		}
+		if time.Since(began) >= w.Spin {
+			return 0, nil
 		}
 		if polls%drivePolls == 0 {
 			runtime.Gosched()
@@ -157,6 +163,14 @@ func (w *wait) ended(ctx context.Context) error {
 		return context.Cause(w.Owner)
 	}
 	return nil
+}
+
+// last polls once more when a context has ended: a completion that came first is returned, and not the error.
+func (w *wait) last(end error) (int, error) {
+	if n, err := w.poll(); n > 0 || err != nil {
+		return n, err
+	}
+	return 0, end
 }
 
 // polls polls up to spinPolls times.
@@ -213,9 +227,9 @@ func (w *wait) sleep(ctx context.Context) (int, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return 0, ctxwatch.Err(ctx)
+			return w.last(ctxwatch.Err(ctx))
 		case <-w.Owner.Done():
-			return 0, context.Cause(w.Owner)
+			return w.last(context.Cause(w.Owner))
 		case <-cq.gone:
 			return 0, cq.fail("ibv_get_cq_event", "", net.ErrClosed)
 		default:

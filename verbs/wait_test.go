@@ -118,6 +118,42 @@ func TestASpinEnds(t *testing.T) {
 	}
 }
 
+// lateContext has ended, and at the first look at it a completion comes.
+type lateContext struct {
+	context.Context
+	late func()
+}
+
+func (c lateContext) Done() <-chan struct{} { c.late(); return c.Context.Done() }
+func (c lateContext) Err() error            { c.late(); return c.Context.Err() }
+
+// TestACompletionBeforeTheEnd checks each way to wait: a completion between a poll and the look at the contexts is returned.
+func TestACompletionBeforeTheEnd(t *testing.T) {
+	d, ch, cq, paper := waitRoom(t)
+	defer closeRoom(t, cq, ch, d)
+	driven := &drivenCQ{paperCQ: paper, can: true, during: func(int) {}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, o := range map[string]WaitOptions{"sleeping": {}, "polling": {Spin: time.Hour, NoSleep: true}, "driving": {Spin: time.Hour, NoSleep: true}} {
+		if cq.p = paper; name == "driving" {
+			cq.p = driven
+		}
+		for _, owner := range []bool{false, true} {
+			ctx := context.Context(lateContext{ended, sync.OnceFunc(func() { paper.complete(WC{ID: 1}) })})
+			if o.Owner = nil; owner {
+				ctx, o.Owner = t.Context(), ctx
+			}
+			if n, err := cq.WaitFor(ctx, make([]WC, 1), o); n != 1 || err != nil {
+				t.Errorf("%s, owner %v: %d, %v", name, owner, n, err)
+			}
+			if n, err := cq.WaitFor(ctx, make([]WC, 1), o); n != 0 || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, owner %v, empty: %d, %v", name, owner, n, err)
+			}
+		}
+	}
+	cq.p = paper
+}
+
 // drivenCQ is a CQ of a device that works in goroutines that wait.
 type drivenCQ struct {
 	*paperCQ
