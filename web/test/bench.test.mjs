@@ -104,10 +104,31 @@ test('a completion leads to its packet, and names the check of its own device; r
   await press(page, 'client.cq.poll_cq');
   await press(page, 'result.packet');
   assert.match(await page.locator('#dock-panel').innerText(), /SEND[ _]ONLY/i);
+  await perform(page, { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 3, opcode: 'SEND', sgl: [{ mr: 'buf', length: 8 }] }] });
+  await perform(page, { do: 'duplicate', packet: 3 }); // the copy is no packet of the client's device
+  await clock(page, 'run');
+  await press(page, 'client.cq.poll_cq');
+  assert.match(await at(page, 'result.packet').innerText(), /3$/);
   await perform(page, { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 2, opcode: 'SEND', sgl: [{ mr: 'buf', offset: 250, length: 8 }] }] });
   await clock(page, 'run');
   await press(page, 'client.cq.poll_cq');
   assert.match(await at(page, 'check').innerText(), /Its own device refused it: outside of region buf/);
+});
+
+test('in Chinese, a refused call is in Chinese, with its way out', async (t) => {
+  const page = await open(t, { lang: 'zh-CN', width: 1000, height: 800 });
+  await press(page, 'bench');
+  await press(page, 'pair');
+  for (const [action, said] of [
+    [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 256, access: ['REMOTE_WRITE'] }, /ibv_reg_mr EINVAL：256 字节，有 REMOTE_WRITE 却没有 LOCAL_WRITE/],
+    [{ do: 'create_cq', host: 'client', name: 'more' }, /ibv_create_cq EINVAL：深度 0/],
+  ]) {
+    await perform(page, action);
+    assert.match(await at(page, 'failed-note').innerText(), said);
+    await press(page, 'failed-note.more');
+    assert.doesNotMatch(await at(page, 'result.refused').innerText(), /英文/);
+    await press(page, 'pane.hosts');
+  }
 });
 
 test('an illegal transition is refused at its bits', async (t) => {

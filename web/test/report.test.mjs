@@ -374,6 +374,14 @@ test('the report of a failed run says what the wire shows', async (t) => {
   };
   const page = await write((data) => silence(data, 1));
   assert.match(await at(page, 'wire-says').innerText(), /^The last answer of the server arrived after [\d.]+ ms: [^]*, PSN 0x[0-9a-f]{6}\.\nThen the client sent \d+ packets, 3 of them again or as probes; none was answered\.\nAt the client, 2 requests ended/);
+  await at(page, 'kind-packet').click(); // hidden, and shown again by the link
+  await at(page, 'wire-says').locator('button').click();
+  assert.match(await at(page, 'details').innerText(), /PSN 0x[0-9a-f]{6}/);
+  assert.equal(await at(page, 'kind-packet').getAttribute('aria-pressed'), 'true');
+  const sums = () => page.locator('.sums').innerText();
+  const all = await sums();
+  for (const kind of ['note', 'message', 'packet', 'completion', 'transition']) await at(page, `kind-${kind}`).click();
+  assert.equal(await sums(), all); // a filter hides rows, and does not shorten the run
   const never = await write((data) => silence(data, 0), { width: 1000, lang: 'zh-CN' });
   assert.match(await at(never, 'wire-says').innerText(), /^服务端的报文一个也没有到达。/);
   const lines = await never.evaluate(() => [document.querySelector('.title h1'), document.querySelector('.looks')].map((e) => e.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2));

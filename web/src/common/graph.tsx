@@ -36,7 +36,7 @@ interface Props {
   gaps?: { from: number; to: number }[]; // times whose packets are not among the dots
 }
 
-const left = 84;
+const left = 88;
 const right = 20;
 const upper = 14;
 const most = 150; // height of the plot
@@ -65,7 +65,7 @@ export function Graph({ dots, selected, onSelect, words, gaps = [] }: Props) {
           {(['client', 'server'] as const).map((end) => <li key={end} class={end}><svg width="18" height="14" aria-hidden="true"><path class="request" d={shape('request', 9, 7)} /></svg>{words.end(end)}</li>)}
         </ul>
       )}
-      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words }} requester={r} />)}
+      {requesters.map((r) => <One key={r} dots={dots.filter((d) => d.requester === r)} {...{ axis, width, selected, onSelect, words, gaps }} requester={r} />)}
     </div>
   );
 }
@@ -76,7 +76,7 @@ interface OneProps extends Props {
   width: number;
 }
 
-function One({ dots, requester, axis, width, selected, onSelect, words }: OneProps) {
+function One({ dots, requester, axis, width, selected, onSelect, words, gaps = [] }: OneProps) {
   const base = dots.find(isRequest)!.psn;
   const away = (psn: number) => ((psn - base + 0x800000) & 0xffffff) - 0x800000; // PSNs wrap at 24 bits
   const low = dots.reduce((n, d) => Math.min(n, away(d.psn)), 0);
@@ -86,8 +86,9 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
   const place = (d: Dot): [number, number] => [left + axis.x(d.at), height(away(d.psn))];
   const points = (kind: DotKind) => dots.filter((d) => d.kind === kind).map((d) => shape(kind, ...place(d))).join('');
   // A NAK acknowledges what is before its PSN.
-  const acks = dots.filter((d) => ['ack', 'response', 'nak'].includes(d.kind)).map((d): [number, number] => [place(d)[0], height(Math.max(low, away(d.psn) - (d.kind === 'nak' ? 1 : 0)))]);
-  const steps = acks.map(([x, y], i) => (i === 0 ? `M${x} ${y}` : `H${x}V${y}`)).join('');
+  const acks = dots.filter((d) => ['ack', 'response', 'nak'].includes(d.kind)).map((d): [number, number, number] => [place(d)[0], height(Math.max(low, away(d.psn) - (d.kind === 'nak' ? 1 : 0))), d.at]);
+  const cut = (i: number) => i === 0 || gaps.some((gap) => gap.from < acks[i]![2] && gap.to > acks[i - 1]![2]); // what is acknowledged there is not known
+  const steps = acks.map(([x, y], i) => (cut(i) ? `M${x} ${y}` : `H${x}V${y}`)).join('');
   const ticks = used - low < 9 ? Array.from({ length: used - low + 1 }, (_, i) => low + i) : [0, 1, 2, 3].map((i) => low + Math.round(((used - low) * i) / 3));
   const name = (n: number) => hex((base + n) & 0xffffff);
   const chosen = dots.find((d) => d.id === selected);
@@ -104,7 +105,7 @@ function One({ dots, requester, axis, width, selected, onSelect, words }: OnePro
       <svg width={width} height={upper + plot + lower} role="img" aria-label={words.about(requester, dots.length, name(low), name(used))} onClick={press} data-test={`graph.${requester}`} data-dots={dots.length}>
         {ticks.map((n) => {
           const y = height(n);
-          return <g key={n}><path class="grid" d={`M${left} ${y}H${width - right}`} /><text x={left - 8} y={y + 4.5} text-anchor="end">{name(n)}</text></g>;
+          return <g key={n}><path class="grid" d={`M${left} ${y}H${width - right}`} /><text x={left - 12} y={y + 4.5} text-anchor="end">{name(n)}</text></g>;
         })}
         {axis.breaks.map(({ x, label }) => (
           <g key={x} class="pause"><path d={`M${left + x} ${upper - 8}V${upper + plot + 6}`} /><text x={left + x} y={upper + plot + 20} text-anchor="middle">{label}</text></g>

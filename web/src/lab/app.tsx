@@ -14,7 +14,7 @@ import { openKeys } from './keys';
 import { openPoster } from './poster';
 import { Opening } from './opening';
 import { Playback } from './playback';
-import { noteText } from './refusal';
+import { noteText, refusalText } from './refusal';
 import { openSession } from './session';
 import { change, get, subscribe, type Pane, type State } from './store';
 import { useActionInView } from './view';
@@ -128,15 +128,17 @@ function NextGoal({ state }: { state: State }) {
   return <p class="next-goal" data-test="goal.next"><strong>{t('ui.lesson.next-goal', { n: goals.indexOf(next) + 1, all: goals.length })}</strong> <span title={text.replaceAll('`', '')}>{inline(text)}</span></p>;
 }
 
-// In a narrow window, why a polled request has failed: the details are in another pane.
+// In a narrow window, why a call was refused or a polled request has failed: the details are in another pane.
 function FailedNote({ state }: { state: State }) {
-  const failed = (state.moment.snapshot.result?.completions ?? []).filter((wc) => wc.status !== 'SUCCESS');
+  const { refused, completions = [] } = state.moment.snapshot.result ?? {};
+  const failed = completions.filter((wc) => wc.status !== 'SUCCESS');
   const wc = failed.find(({ status }) => status !== 'WR_FLUSH_ERR') ?? failed[0]; // what is flushed follows from it
-  if (!wc) return null;
-  const why = wc.check ?? state.tables.statuses.find((row) => row.status === wc.status)?.cause;
+  if (!refused && !wc) return null;
+  const name = refused ? `${refused.op} ${refused.errno}` : wc!.status;
+  const why = refused ? refusalText(refused) : noteText(wc!.check ?? state.tables.statuses.find((row) => row.status === name)?.cause ?? '');
   return (
     <p class="failed-note note-box" data-test="failed-note">
-      <span class="bad">{why ? t('ui.labelled', { name: wc.status, text: noteText(why) }) : wc.status}</span>
+      <span class="bad">{why ? t('ui.labelled', { name, text: why }) : name}</span>
       <button type="button" class="small-button" data-test="failed-note.more" onClick={() => change({ pane: 'details', detail: 'result' })}>{t('ui.details')}</button>
     </p>
   );

@@ -103,7 +103,7 @@ function ResultPanel({ state }: { state: State }) {
 
 // A link to the last packet of a request that has completed. A completion with an error does not say whether it is a receive's.
 function LastPacket({ state, from, wc }: { state: State; from: string; wc: Completion }) {
-  const sent = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.why.kind === 'request').at(-1);
+  const sent = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.why.kind === 'request' && p.copy_of === undefined).at(-1);
   const received = () => state.actions.slice(0, state.cursor).some((a) => a.do === 'post_recv' && a.host === from && a.wrs?.some((wr) => String(wr.id) === String(wc.id)));
   if (!sent || (wc.opcode ? wc.opcode.startsWith('RECV') : received())) return null;
   return <button type="button" class="plain link small" data-test="result.packet" onClick={() => selectPacket(sent.id)}>{t('ui.packet.number', { id: sent.id })}</button>;
@@ -136,7 +136,7 @@ function Failed({ status, tables }: { status: string; tables: Tables }) {
   if (!cause || !remedy) return null;
   return (
     <div class="small" data-test={`status.${status}`}>
-      <p><code>{status}</code>: <EngineText text={cause} /></p>
+      <p><code>{status}</code>{t('ui.colon')}<EngineText text={cause} /></p>
       <p><strong>{t('ui.refused.try')}</strong><EngineText text={remedy} /></p>
     </div>
   );

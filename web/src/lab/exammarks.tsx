@@ -57,7 +57,7 @@ export function ExamResult({ exam, state, onAgain }: { exam: Exam; state: State;
       <h2 id="guide-title" tabIndex={-1}>{t('ui.exam.result')}</h2>
       <p class="small muted">{day(exam.ended)}</p>
       <p class="on-paper">{t('ui.exam.name')} ______________________</p>
-      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{marks.done < marks.all && <span class="muted"> {t('ui.exam.answered', { n: marks.done })}</span>}</p>
+      <p class="marks-sum" data-test="exam.sum">{t('ui.exam.sum', { n: marks.sum, all: marks.all })}{marks.done < marks.all && <span class="muted">{t('ui.space')}{t('ui.exam.answered', { n: marks.done })}</span>}</p>
       <table class="marks">
         <caption class="hidden">{t('ui.exam.marks')}</caption>
         <tbody>

@@ -167,7 +167,7 @@ export function Predict({ state }: { state: State }) {
         <div class="question" data-test="predict">
           <p id="predict-title">{inline(question!)}</p>
           <Choices options={asked.options} name="predict" title="predict-title" guess={guess} text={statusText} onChoose={choose} />
-          {cause && <p class="small muted"><EngineText text={cause} /></p>}
+          {cause && <p class="small muted">{t('ui.predict.means', { name: guess })}{guess === 'SUCCESS' ? t('ui.predict.success') : <EngineText text={cause} />}</p>}
           <p class="small muted">{t(guess ? 'ui.predict.run' : again ? 'ui.predict.again' : 'ui.predict.skip')}</p>
         </div>
       )}
@@ -236,7 +236,7 @@ function Verdict({ request, guess, outcome, repaired, tables }: VerdictProps & {
   const name = (of: string) => (of === none ? t('ui.predict.none') : `\`${of}\``);
   return (
     <div class={`verdict ${right ? 'right' : 'wrong'} note-box`} data-test="predict.verdict" data-right={right}>
-      <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong> {inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
+      <p><strong>{t(right ? 'ui.predict.right' : 'ui.predict.wrong')}</strong>{t('ui.space')}{inline(t('ui.predict.was', { id: request.id, was: name(status), guess: name(guess) }))}</p>
       {repaired ? <p>{t('ui.predict.repaired')}</p> : status === 'SUCCESS' && !right && <p>{t('ui.predict.success')}</p>}
       {status === none && <p>{t(`ui.predict.${outcome.why ?? 'gone'}`)}</p>}
       {check && <p>{t(checkedBy(status))}<strong class="bad"><EngineText text={check} /></strong></p>}

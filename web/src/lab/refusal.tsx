@@ -29,7 +29,7 @@ export function refusalText(refusal: Refusal): string {
   return [
     missing.length > 0 && t('ui.refused.missing', { n: missing.length }),
     illegal.length > 0 && t('ui.refused.illegal', { n: illegal.length }),
-  ].filter(Boolean).join(' ');
+  ].filter(Boolean).join(t('ui.space'));
 }
 
 /** The box of a refusal. With marked, another part of the page marks the wrong bits, and the box does not list them. */
@@ -42,7 +42,7 @@ export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: 
         <strong>{refusal.op}</strong> <code class="errno">{refusal.errno} ({refusal.errno_number})</code>
         {refusal.index !== undefined && <> · {t('ui.refused.request', { n: refusal.index + 1 })}</>}
       </p>
-      <p>{wrong ? refusalText(refusal) : <EngineText text={refusal.cause || refusal.text} />}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
+      <p>{wrong ? refusalText(refusal) : <EngineText text={refusal.cause || refusal.text} />}{marked && wrong && t('ui.space') + t('ui.refused.below')}</p>
       {!marked && missing.length > 0 && <Bits sign="+" bits={missing} />}
       {!marked && illegal.length > 0 && <Bits sign="−" bits={illegal} />}
       {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong><EngineText text={refusal.hint} /></p>}

@@ -5,7 +5,7 @@ import { FieldAbout, headersOf, outer, written, type HeaderField } from '../comm
 import { attr, group, nanoseconds, otherEnd, type Data, type Event, type Packet, type Value } from './data';
 import { opcodeText, psn, type Model, type Row } from './model';
 import { Quoted } from '../common/quoted';
-import { duration, errorText, eventText, named, plain, t, translated, type Key } from './texts';
+import { duration, errorText, eventText, moment, named, plain, t, translated, type Key } from './texts';
 
 interface Props {
   row: Row;
@@ -50,7 +50,7 @@ function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
 const clock = (time: string) => time.slice(11, -1);
 
 function EventDetails({ e, row, data, select }: { e: Event; row: Row; data: Data; select(id: string): void }) {
-  const facts: [string, ComponentChildren][] = [[t('report.time'), `${clock(e.time)} UTC · ${t('report.after', { time: duration(row.at) })}`]];
+  const facts: [string, ComponentChildren][] = [[t('report.time'), `${clock(e.time)} UTC · ${t('report.after', { time: moment(row.at) })}`]];
   if (e.verb === 'tcp') facts.push([t('report.carrier'), t('report.carrier.tcp')]);
   else if (e.verb) facts.push([t('report.call'), <code>{e.verb}</code>]);
   facts.push([t('report.kindname'), <code>{e.event}</code>]);
@@ -180,7 +180,7 @@ const attribute = (name: string, value: Value) => (name.endsWith('_ns') && typeo
 function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; model: Model; select(id: string): void }) {
   const all = data.shapes[p.shape]?.fields ?? [];
   const to = otherEnd(p.from);
-  const seen = (time: string | undefined) => (time ? `${clock(time)} UTC · ${t('report.after', { time: duration(nanoseconds(time, model.start)) })}` : <em>{t('report.seen.inferred')}</em>);
+  const seen = (time: string | undefined) => (time ? `${clock(time)} UTC · ${t('report.after', { time: moment(nanoseconds(time, model.start)) })}` : <em>{t('report.seen.inferred')}</em>);
   const post = p.event === undefined ? undefined : data.events[p.event];
   const end = Math.max(0, ...all.map((f) => f.bit + f.width));
   const payload = p.head.slice(end / 4);

@@ -6,7 +6,7 @@ import { fit, route, strip, wide } from '../common/route';
 import { Crossing, geometry, heights, placesOf, rowAt, top as topOf, visible, y, type Geometry } from './geometry';
 import { Overview } from './overview';
 import type { Arrow, Model, Row, Stretch } from './model';
-import { duration, t } from './texts';
+import { duration, moment, t } from './texts';
 
 interface Props {
   model: Model;
@@ -134,7 +134,7 @@ function Heads({ g, lanes, row }: { g: Geometry; lanes: Lane[]; row: number }) {
   return (
     <div class="heads" aria-hidden="true">
       {(['client', 'server'] as const).map((end) => (
-        <span key={end} class={`head ${end}`} style={g.narrow ? { [end === 'client' ? 'left' : 'right']: '8px' } : { left: `${g.x[end]}px`, transform: 'translateX(-50%)' }}>
+        <span key={end} class={`head ${end}`} style={g.narrow ? { [end === 'client' ? 'left' : 'right']: `${8 + (end === 'client' ? g.time : 0)}px` } : { left: `${g.x[end]}px`, transform: 'translateX(-50%)' }}>
           {t(`report.${end}`)}
           {now(end).map((s, i) => <span key={i} class="now" data-test={`now-${end}`}><svg width="8" height="14"><rect class={`state ${s.state} ${s.ordinary ? 'ordinary' : ''}`} width="5" height="14" x="1" rx="2.5" /></svg>{s.state}</span>)}
         </span>
@@ -210,7 +210,7 @@ function Mark({ r, row, g }: { r: Row; row: number; g: Geometry }) {
     <g class={`row ${r.kind} ${r.end} ${r.failed ? 'failed' : ''}`} data-id={r.id} data-kind={r.kind} data-end={r.end}>
       {g.time > 0 && g.font > 0 && (
         <text class="time" x={g.time} y={middle} font-size={13}>
-          {duration(r.at)}
+          {moment(r.at)}
         </text>
       )}
       {arrow ? (
@@ -241,7 +241,7 @@ function Folded({ r, g, middle }: { r: Row; g: Geometry; middle: number }) {
   const half = text ? wide(text, g.font) / 2 + 12 : 0;
   return (
     <g class="row fold" data-id={r.id} data-kind="fold" data-fold={r.fold}>
-      {g.time > 0 && g.font > 0 && <text class="time" x={g.time} y={middle} font-size={13}>{duration(r.at)}</text>}
+      {g.time > 0 && g.font > 0 && <text class="time" x={g.time} y={middle} font-size={13}>{moment(r.at)}</text>}
       <path d={`M${x1} ${middle}H${(x1 + x2) / 2 - half}M${(x1 + x2) / 2 + half} ${middle}H${x2}`} />
       {text && <text class="text" x={(x1 + x2) / 2} y={middle} font-size={g.font} text-anchor="middle">{text}</text>}
     </g>

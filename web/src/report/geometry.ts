@@ -21,7 +21,7 @@ export interface Geometry {
 export function geometry(width: number, row: number, places: Places, silent?: End): Geometry {
   const font = row < 16 ? 0 : row < 36 ? 13 : 14;
   const narrow = width < 620;
-  const time = narrow ? 0 : 76;
+  const time = width < 480 ? 0 : 82;
   const wide = narrow ? 30 : Math.min(310, Math.max(118, (width - time) * (silent ? 0.4 : 0.27)));
   const of = (end: End) => (end === silent && !narrow ? 30 : wide);
   const side = { client: of('client'), server: of('server') };

@@ -59,7 +59,7 @@ export interface Model {
   pairs: Pair[];
   start: string; // the time of the first row
   gaps: { from: number; to: number; packets: number }[]; // times in which packets are not drawn
-  length: number; // ns
+  length: number; // of the run, whatever is shown, ns
 }
 
 export interface Filter {
@@ -176,6 +176,7 @@ function packetText(p: Packet): string {
 export function build(data: Data, filter: Filter): Model {
   const times = data.events.map((e) => e.time).concat(data.packets.map((p) => p.sent || p.received || ''));
   const start = times.reduce((least, time) => (least === '' || (time !== '' && time < least) ? time : least), '');
+  const last = data.packets.map((p) => p.received ?? '').concat(times).reduce((most, time) => (time > most ? time : most), '');
   const pairs = pairsOf(data);
   const pair = pairs[filter.pair];
   const wanted = (end: End, qpn: string) => !pair || qpn === '' || pair[end] === qpn;
@@ -206,7 +207,7 @@ export function build(data: Data, filter: Filter): Model {
   if (filter.folds) rows = fold(rows, messages(rows, both(data)), filter.folds);
   const arrows = [...messages(rows, both(data)), ...packets(rows), ...requests(rows, data)];
   const gaps = data.captures.flatMap((c) => (c.omitted && c.omitted_after ? [{ from: nanoseconds(c.omitted_after, start), to: c.omitted_until ? nanoseconds(c.omitted_until, start) : Infinity, packets: c.omitted }] : []));
-  return { rows, arrows, stretches: stretches(rows), pairs, start, gaps, length: rows.length ? rows[rows.length - 1]!.at : 0 };
+  return { rows, arrows, stretches: stretches(rows), pairs, start, gaps, length: times.length > 0 ? nanoseconds(last, start) : 0 };
 }
 
 // At the same time a request is posted before its packet is sent, and a packet arrives before its

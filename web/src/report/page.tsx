@@ -66,6 +66,12 @@ export function Page({ data, live, aside }: Props) {
     setSelected(id);
     setFollowing(false);
   };
+  const selectPacket = (id: string) => { // also one that a filter hides
+    setHidden(new Set([...hidden].filter((kind) => kind !== 'packet')));
+    setPair(-1);
+    select(id);
+    setOpen(true);
+  };
   const keys = (e: KeyboardEvent) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLSelectElement || e.target instanceof HTMLInputElement) return;
     if (e.key === '+' || e.key === '=') zoomBy(1);
@@ -88,7 +94,7 @@ export function Page({ data, live, aside }: Props) {
   const details = open && row && !row.fold && <Details row={row} data={data} model={model} select={(id) => (select(id), setOpen(true))} close={() => setOpen(false)} />;
   return (
     <div class={aside ? 'page live' : 'page'}>
-      <Top data={data} live={!!aside} length={model.length} start={model.start} look={() => setLook((n) => n + 1)} />
+      <Top data={data} live={!!aside} length={model.length} start={model.start} select={selectPacket} look={() => setLook((n) => n + 1)} />
       <section class="tools" aria-label={t('report.view')}>
         <div class="kinds" role="group" aria-label={t('report.filter.kinds')}>
           {present.map((kind) => (
@@ -180,7 +186,16 @@ function countsOf(data: Data): Record<Kind, number> {
   return counts;
 }
 
-function Top({ data, live, length, start, look }: { data: Data; live: boolean; length: number; start: string; look(): void }) {
+interface TopProps {
+  data: Data;
+  live: boolean;
+  length: number;
+  start: string;
+  select(id: string): void;
+  look(): void;
+}
+
+function Top({ data, live, length, start, select, look }: TopProps) {
   const record = data.record;
   const omitted = data.captures.reduce((n, c) => Math.max(n, c.omitted ?? 0), 0); // both ends have seen the same
   const status = !record ? '' : record.done ? 'done' : record.error || !live ? 'failed' : 'running';
@@ -211,16 +226,16 @@ function Top({ data, live, length, start, look }: { data: Data; live: boolean; l
           </button>
         </div>
       </div>
-      {record && !live && <Ends record={record} />}
-      {record && !live && <Unseen data={data} />}
       {live && record && <p class="remark">{typed(t('report.live.only'))}</p>}
       {record?.error && (
         <div class="notice" role="status" data-test="error">
           <strong>{record.failed_end ? t(/ closed the connection/.test(record.error) ? 'report.closed.at' : 'report.failed.at', { end: t(`report.${record.failed_end}`) }) : t('report.failed.unknown')}</strong>
           <p><Hint text={record.error} /></p>
-          <WireSays data={data} start={start} />
+          <WireSays data={data} start={start} select={select} />
         </div>
       )}
+      {record && !live && <Ends record={record} />}
+      {record && !live && <Unseen data={data} />}
     </header>
   );
 }

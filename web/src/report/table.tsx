@@ -1,7 +1,7 @@
 // The rows as a table, for screen readers and for searching. A page has 250 rows.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from './model';
-import { duration, t, type Key } from './texts';
+import { moment, t, type Key } from './texts';
 
 const perPage = 250;
 
@@ -36,7 +36,7 @@ export function Table({ model, selected, select }: { model: Model; selected: str
             {shown.map((r, i) => (
               <tr key={r.id} class={`${r.failed ? 'failed' : ''} ${r.id === selected ? 'selected' : ''}`} aria-rowindex={now * perPage + i + 2} data-id={r.id} data-kind={r.kind}>
                 <td>{now * perPage + i + 1}</td>
-                <td class="number">{duration(r.at)}</td>
+                <td class="number">{moment(r.at)}</td>
                 <td>
                   <span class={`tag ${r.end}`}>{t(`report.${r.end}`)}</span>
                 </td>

@@ -173,6 +173,7 @@ func TestQuotedTexts(t *testing.T) {
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}
+	rules = append(rules, refusedTexts(t)...)
 	phrases := sourceTexts(t)
 	rules = append(rules, phrases...)
 	if len(outcomes) < 80 || len(rules) < 80 || len(phrases) < 60 {

@@ -21,6 +21,7 @@ export const teaching = {
 
   'ui.predict.question': 'What will be the status of the completion of `wr_id` {id} ({host}, {opcode}) if you do nothing more?',
   'ui.predict.none': 'no completion',
+  'ui.predict.means': '{name} would mean: ',
   'ui.predict.skip': 'Predict it before the clock runs.',
   'ui.predict.again': 'What you did may change the outcome, so predict it again.',
   'ui.predict.run': 'Now run the clock.',
@@ -71,7 +72,7 @@ export const teaching = {
   'ui.mistake.remedy': 'Remedy',
 
   'ui.exam': 'Exam',
-  'ui.exam.intro': '{n} parts: {questions} questions, and {tasks} tasks that you do on the two hosts. A task counts if all its goals are reached in one go; the engine checks them. There are no hints but those of a refused call.\n\nYou may leave a part and come back to it; a task then begins again. The result says what is right, and why.\n\nA closed page loses nothing: the answers stay in this browser.',
+  'ui.exam.intro': '{n} parts: {questions} questions, and {tasks} tasks that you do on the two hosts. A task counts if all its goals are reached in one go; the engine checks them. There are no hints but those of a refused call. In a question, too, you may try things on the hosts.\n\nYou may leave a part and come back to it; a task then begins again. The result says what is right, and why.\n\nA closed page loses nothing: the answers stay in this browser.',
   'ui.exam.begin': 'Begin',
   'ui.exam.number': 'Part {n} of {all}',
   'ui.exam.parts': 'Parts of the exam',

@@ -12,6 +12,8 @@ export const ui = {
   'ui.copy-failed': 'The browser forbids copying here; select the text and copy it.',
   'ui.download': 'Save as a file',
   'ui.bytes': '{n} B',
+  'ui.space': ' ',
+  'ui.colon': ': ',
   'ui.labelled': '{name}: {text}',
   'ui.more': 'and {n} more',
   'ui.needs': 'needs {what} first',

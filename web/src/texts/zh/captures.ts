@@ -18,5 +18,5 @@ export const captures: Record<string, string> = {
   "oob: {1} closed the connection{2}": "{1} 关闭了 TCP 连接{2}",
   "oob: {1} dropped the connection{2}": "{1} 中断了 TCP 连接{2}",
   "peer {1}": "对端 {1}",
-  "; look at its output for the reason (if it was killed, there is none), then run both ends again": "；原因见它的输出（如果是被强行终止的，就没有原因），然后两端重新运行",
+  "; look at its output for the reason (if it was killed, there is none), then run both ends again": "；原因见它的输出（如果它是被强行终止的，输出里就不会写明原因），然后两端重新运行",
 };

@@ -138,7 +138,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.more': '另有 {n} 个',
   'report.arrow.inferred': '这个箭头是根据投递和完成项推断的：没有捕获到这个请求的报文。',
   'report.fields': '首部字段',
-  'report.choose': '按下一个字段，可查看它的含义。',
+  'report.choose': '点按任一字段，可查看它的含义。',
   'report.field.bit': '位 {bits}',
   'report.field.bits': '位 {bits}',
   'report.payload': '载荷的前几个字节',

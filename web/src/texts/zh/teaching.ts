@@ -21,6 +21,7 @@ export const teaching = {
 
   'ui.predict.question': '如果你不再做别的操作，`wr_id` {id}（{host}，{opcode}）的完成项会是什么状态码？',
   'ui.predict.none': '没有完成项',
+  'ui.predict.means': '{name} 的意思是：',
   'ui.predict.skip': '推进时钟之前，先预测结果。',
   'ui.predict.again': '你的操作可能会改变结果，请重新预测。',
   'ui.predict.run': '现在推进时钟。',
@@ -71,7 +72,7 @@ export const teaching = {
   'ui.mistake.remedy': '怎样改正',
 
   'ui.exam': '考试',
-  'ui.exam.intro': '共 {n} 题：{questions} 道选择题；另外 {tasks} 道实验题，要在两台主机上动手完成。一道实验题的所有目标必须一次做成才算对，由引擎检查。除了调用被拒时的说明，没有别的提示。\n\n可以先跳过一题，以后再回来；实验题会重新开始。成绩页会列出对错和原因。\n\n关闭页面也不会丢失：答案保存在这个浏览器里。',
+  'ui.exam.intro': '共 {n} 题：{questions} 道选择题；另外 {tasks} 道实验题，要在两台主机上动手完成。一道实验题的所有目标必须一次做成才算对，由引擎检查。除了调用被拒时的说明，没有别的提示。做选择题时，也可以在两台主机上试一试。\n\n可以先跳过一题，以后再回来；实验题会重新开始。成绩页会列出对错和原因。\n\n关闭页面也不会丢失：答案保存在这个浏览器里。',
   'ui.exam.begin': '开始',
   'ui.exam.number': '第 {n} 题，共 {all} 题',
   'ui.exam.parts': '考试的各题',
