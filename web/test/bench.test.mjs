@@ -121,7 +121,7 @@ test('in Chinese, a refused call is in Chinese, with its way out', async (t) => 
   await press(page, 'pair');
   for (const [action, said] of [
     [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 256, access: ['REMOTE_WRITE'] }, /ibv_reg_mr EINVAL：256 字节，有 REMOTE_WRITE 却没有 LOCAL_WRITE/],
-    [{ do: 'create_cq', host: 'client', name: 'more' }, /ibv_create_cq EINVAL：深度 0/],
+    [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 0, access: ['LOCAL_WRITE'] }, /ibv_reg_mr EINVAL：0 字节/],
   ]) {
     await perform(page, action);
     assert.match(await at(page, 'failed-note').innerText(), said);
