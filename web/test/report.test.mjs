@@ -383,7 +383,7 @@ test('the report of a failed run says what the wire shows', async (t) => {
   for (const kind of ['note', 'message', 'packet', 'completion', 'transition']) await at(page, `kind-${kind}`).click();
   assert.equal(await sums(), all); // a filter hides rows, and does not shorten the run
   const never = await write((data) => silence(data, 0), { width: 1000, lang: 'zh-CN' });
-  assert.match(await at(never, 'wire-says').innerText(), /^服务端的报文一个也没有到达。/);
+  assert.match(await at(never, 'wire-says').innerText(), /^服务端的应答一个也没有到达。/);
   const lines = await never.evaluate(() => [document.querySelector('.title h1'), document.querySelector('.looks')].map((e) => e.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2));
   assert.ok(Math.abs(lines[0] - lines[1]) < 12, `the title at ${lines[0]} px, what changes the look at ${lines[1]}`);
   const answered = await write(({ record }) => Object.assign(record, { done: false, error: 'it broke', failed_end: 'client' }));

@@ -5,7 +5,7 @@ const { dataset } = document.documentElement;
 export const isDark = () => (dataset.theme ? dataset.theme === 'dark' : system.matches);
 
 /** Uses a theme, '' for the system's. */
-export function useTheme(theme: string) {
+export function chooseTheme(theme: string) {
   if (theme) dataset.theme = theme;
 }
 

@@ -3,7 +3,7 @@ import { render } from 'preact';
 import '../common/theme.css';
 import '../common/graph.css';
 import '../common/wire.css';
-import { useTheme } from '../common/theme';
+import { chooseTheme } from '../common/theme';
 import { languageNames, setLanguage, type Language } from '../texts';
 import { App, Waiting } from './app';
 import './bench.css';
@@ -65,7 +65,7 @@ function start() {
 
 const chosen = kept<string>('language', navigator.language.slice(0, 2));
 setLanguage(chosen in languageNames ? (chosen as Language) : 'en');
-useTheme(kept('theme', ''));
+chooseTheme(kept('theme', ''));
 render(<Waiting />, document.getElementById('app')!);
 load().then(start).catch((error: unknown) => {
   document.getElementById('app')!.textContent = String(error);

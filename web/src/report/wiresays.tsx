@@ -1,5 +1,5 @@
 // What the packets and the completions say of a run that has failed: the last answer, what was sent after it in vain, and
-// how many requests ended with the one that failed.
+// how many requests were flushed.
 import { attr, nanoseconds, otherEnd, type Data, type End } from './data';
 import { opcodeText, psn } from './model';
 import { moment, named, t } from './texts';
