@@ -120,8 +120,8 @@ test('in Chinese, a refused call is in Chinese, with its way out', async (t) => 
   await press(page, 'bench');
   await press(page, 'pair');
   for (const [action, said] of [
-    [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 256, access: ['REMOTE_WRITE'] }, /ibv_reg_mr EINVAL：256 字节，有 REMOTE_WRITE 却没有 LOCAL_WRITE/],
-    [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 0, access: ['LOCAL_WRITE'] }, /ibv_reg_mr EINVAL：0 字节/],
+    [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 256, access: ['REMOTE_WRITE'] }, /ibv_reg_mr EINVAL：256 字节的内存区域，有 REMOTE_WRITE 却没有 LOCAL_WRITE/],
+    [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 0, access: ['LOCAL_WRITE'] }, /ibv_reg_mr EINVAL：长度是 0 字节/],
   ]) {
     await perform(page, action);
     assert.match(await at(page, 'failed-note').innerText(), said);

@@ -177,7 +177,7 @@ test('at 1000 px, the packets fit their pane, and a failure and a packet lead to
   const failing = await open(t, { hash: '#mistake=bad-rkey', width: 1000, height: 800 });
   await press(failing, 'pane.hosts');
   await forward(failing, await failing.evaluate(() => { const m = JSON.parse(rawverbs.tables()).value.mistakes.find(({ name }) => name === 'bad-rkey'); return m.actions.findIndex((a) => a.do === 'poll_cq' && a.host === 'client') + 1 - m.question; }));
-  assert.match(await at(failing, 'failed-note').innerText(), /^REM_ACCESS_ERR: /);
+  assert.match(await at(failing, 'failed-note').innerText(), /^Client REM_ACCESS_ERR: no region[^]*Try: /);
   await press(failing, 'failed-note.more');
   await at(failing, 'status.REM_ACCESS_ERR').waitFor();
 });

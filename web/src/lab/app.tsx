@@ -8,13 +8,14 @@ import { DialogHost } from './dialog';
 import { Dock } from './dock';
 import { isTask } from './exam';
 import { Guide } from './guide';
+import { FailedNote } from './failednote';
 import { HostCard } from './host';
 import { keep } from './keep';
 import { openKeys } from './keys';
 import { openPoster } from './poster';
 import { Opening } from './opening';
 import { Playback } from './playback';
-import { noteText, refusalText } from './refusal';
+import { noteText } from './refusal';
 import { openSession } from './session';
 import { change, get, subscribe, type Pane, type State } from './store';
 import { useActionInView } from './view';
@@ -50,10 +51,10 @@ export function App() {
       <main>
         <Guide state={state} />
         <div class="bench">
-          <FailedNote state={state} />
           <HostCard host={client} peer={server} tables={state.tables} now={now_ns} />
           <WirePane state={state} />
           <HostCard host={server} peer={client} tables={state.tables} now={now_ns} />
+          <FailedNote state={state} />
         </div>
         <Dock state={state} />
       </main>
@@ -126,22 +127,6 @@ function NextGoal({ state }: { state: State }) {
   if (!next || !id || isTask(state)) return null; // the examination keeps which goals of a task were met once
   const text = find(`lesson.${id}.goal.${next.key}`);
   return <p class="next-goal" data-test="goal.next"><strong>{t('ui.lesson.next-goal', { n: goals.indexOf(next) + 1, all: goals.length })}</strong> <span title={text.replaceAll('`', '')}>{inline(text)}</span></p>;
-}
-
-// In a narrow window, why a call was refused or a polled request has failed: the details are in another pane.
-function FailedNote({ state }: { state: State }) {
-  const { refused, completions = [] } = state.moment.snapshot.result ?? {};
-  const failed = completions.filter((wc) => wc.status !== 'SUCCESS');
-  const wc = failed.find(({ status }) => status !== 'WR_FLUSH_ERR') ?? failed[0]; // what is flushed follows from it
-  if (!refused && !wc) return null;
-  const name = refused ? `${refused.op} ${refused.errno}` : wc!.status;
-  const why = refused ? refusalText(refused) : noteText(wc!.check ?? state.tables.statuses.find((row) => row.status === name)?.cause ?? '');
-  return (
-    <p class="failed-note note-box" data-test="failed-note">
-      <span class="bad">{why ? t('ui.labelled', { name, text: why }) : name}</span>
-      <button type="button" class="small-button" data-test="failed-note.more" onClick={() => change({ pane: 'details', detail: 'result' })}>{t('ui.details')}</button>
-    </p>
-  );
 }
 
 // The live region: what the engine said last. It is shown as a note for a moment too.

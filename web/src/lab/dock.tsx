@@ -87,12 +87,12 @@ function ResultPanel({ state }: { state: State }) {
           {action.host && <span class={`badge ${action.host}`}>{find(`ui.host.${action.host}`)}</span>} <code>{actionText(action, state.actions)}</code>
           <span class="muted small"> {t('ui.result.number', { n: state.cursor })}</span>
         </h3>
-        {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
+        {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class={failed.size > 0 ? '' : 'good'} data-test="result.said">{said(state)}</p>}
         {action.do === 'query_qp' && !result.refused && <Queried state={state} action={action} />}
         {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc}><LastPacket state={state} from={action.host!} wc={wc} /></CompletionRow>)}</ol>}
         {[...checks].map(([check, by]) => <p class="small" key={check} data-test="check">{t(by)}<strong class="bad"><EngineText text={check} /></strong> <span class="muted">{t('ui.result.check.about')}</span></p>)}
-        {(result.completions ?? []).map((wc) => wc.status === 'RETRY_EXC_ERR' && <Lost key={wc.id} state={state} from={action.host!} wc={wc} />)}
+        {(result.completions ?? []).filter((wc) => wc.status === 'RETRY_EXC_ERR').map((wc) => lostText(state, action.host!, wc)).filter(Boolean).map((text) => <p key={text} class="small" data-test="lost">{text}</p>)}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
       </div>
@@ -111,17 +111,17 @@ function LastPacket({ state, from, wc }: { state: State; from: string; wc: Compl
 
 const mostLost = 8; // packets that are named
 
-// The packets of an unanswered request, and their answers, that did not get through. A wr_id may be that of an earlier request, too.
-function Lost({ state, from, wc }: { state: State; from: string; wc: Completion }) {
+/** Names the packets of an unanswered request, and their answers, that did not get through; '' if there are none. A wr_id may be that of an earlier request, too. */
+export function lostText(state: State, from: string, wc: Completion): string {
   const { packets } = state.moment;
   const posted = state.actions.slice(0, state.cursor).map((a) => a.do === 'post_send' && a.host === from && a.wrs?.some((wr) => String(wr.id) === String(wc.id))).lastIndexOf(true);
   const own = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.action >= posted);
   const answers = packets.filter((p) => own.some(({ id }) => id === p.why.answers));
   const gone = [...own, ...answers].filter((p) => lost(p) || ignored(p));
-  if (gone.length === 0) return null;
+  if (gone.length === 0) return '';
   const names = gone.slice(0, mostLost).map((p) => `#${p.id} ${p.outcome ? find(`ui.outcome.${p.outcome}`) : fateText(p)}`);
   if (gone.length > mostLost) names.push(t('ui.result.lost.more', { n: gone.length - mostLost }));
-  return <p class="small" data-test="lost">{t('ui.result.lost', { packets: listed(names) })}</p>;
+  return t('ui.result.lost', { packets: listed(names) });
 }
 
 // What ibv_query_qp has returned. The call changes nothing, so the moment has the same.

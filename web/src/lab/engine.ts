@@ -39,7 +39,7 @@ export class PageError extends Error {}
 /** An action or a setup as JSON. It has null for NaN, which the engine reads as 0; here NaN is an error. */
 export const json = (value: object) =>
   JSON.stringify(value, (name, part: unknown) => {
-    if (typeof part === 'number' && isNaN(part)) throw new PageError(t('ui.no-number', { field: find(`ui.f.${name}`) || name }));
+    if (typeof part === 'number' && isNaN(part)) throw new PageError(t('ui.no-number', { field: (name !== 'lkey' && find(`ui.f.${name}`)) || name }));
     return part;
   });
 

@@ -89,14 +89,14 @@ export const rules: Record<string, string> = {
   "the device took the lower 24 bits: {1}": "设备只取了低 24 位：{1}",
 
   // Calls that the bench or its device refuses
-  "{1} bytes, {2} without LOCAL_WRITE": "{1} 字节，有 {2} 却没有 LOCAL_WRITE",
-  "0 bytes": "0 字节",
+  "{1} bytes, {2} without LOCAL_WRITE": "{1} 字节的内存区域，有 {2} 却没有 LOCAL_WRITE",
+  "0 bytes": "长度是 0 字节",
   "give LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register": "给出 REMOTE_WRITE 或 REMOTE_ATOMIC 时，要同时给出 LOCAL_WRITE；长度要在设备能注册的范围之内",
-  "depth {1}": "深度 {1}",
+  "depth {1}": "深度是 {1}",
   "use a depth from 1 to the device's max_cqe": "深度要在 1 到设备的 max_cqe 之间",
   "{1}, {MaxSendWR:{2} MaxRecvWR:{3} MaxSendSGE:{4} MaxRecvSGE:{5} MaxInlineData:{6}}": "{1}，max_send_wr {2}、max_recv_wr {3}、max_send_sge {4}、max_recv_sge {5}、max_inline_data {6}",
   "use queue sizes within the device's limits (max_qp_wr, max_sge), and less inline data": "队列大小不要超过设备的上限（max_qp_wr、max_sge），内联数据也要少一些",
-  "{MaxWR:{1} MaxSGE:{2}}": "max_wr {1}，max_sge {2}",
+  "{MaxWR:{1} MaxSGE:{2}}": "max_wr 是 {1}，max_sge 是 {2}",
   "use a MaxWR from 1 to the device's max_srq_wr, and a MaxSGE up to its max_srq_sge": "max_wr 要在 1 到设备的 max_srq_wr 之间，max_sge 不要超过设备的 max_srq_sge",
   "dgid {1} sgid_index {2} port {3} hop_limit {4}": "dgid {1}，sgid_index {2}，port {3}，hop_limit {4}",
   "on RoCE set IsGlobal, the peer's GID and a filled GID index of this port": "在 RoCE 上要设置 is_global、对端的 GID，以及这个端口上不为空的 GID 索引",

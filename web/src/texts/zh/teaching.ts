@@ -57,7 +57,7 @@ export const teaching = {
   'ui.mistake': '错误示例',
   'ui.mistake.done': '已看过',
   'ui.mistake.question': '问题',
-  'ui.mistake.sim0': '这里的设备叫 sim0，运行的是 soft0 的代码；关于 soft0 的说明对它们同样成立。',
+  'ui.mistake.sim0': '这里的设备叫 sim0，运行的是 soft0 的代码；关于 soft0 的说明对它同样成立。',
   'ui.mistake.places': '在这个实验室里，位置要等轮询之后才释放，和多数硬件一样（见第 6 课）。',
   'ui.mistake.own': '你已经离开了这个错误示例的步骤。要看到它，请重新开始。',
   'ui.mistake.guess': '客户端的程序最终会看到什么？',
