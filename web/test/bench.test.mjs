@@ -124,8 +124,8 @@ test('in Chinese, a refused call is in Chinese, with its way out', async (t) => 
     [{ do: 'reg_mr', host: 'client', name: 'more', pd: 'pd', length: 0, access: ['LOCAL_WRITE'] }, /ibv_reg_mr EINVAL：长度是 0 字节/],
   ]) {
     await perform(page, action);
-    assert.match(await at(page, 'failed-note').innerText(), said);
-    await press(page, 'failed-note.more');
+    assert.match(await at(page, 'last-note').innerText(), said);
+    await press(page, 'last-note.more');
     assert.doesNotMatch(await at(page, 'result.refused').innerText(), /英文/);
     await press(page, 'pane.hosts');
   }

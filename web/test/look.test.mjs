@@ -177,9 +177,14 @@ test('at 1000 px, the packets fit their pane, and a failure and a packet lead to
   const failing = await open(t, { hash: '#mistake=bad-rkey', width: 1000, height: 800 });
   await press(failing, 'pane.hosts');
   await forward(failing, await failing.evaluate(() => { const m = JSON.parse(rawverbs.tables()).value.mistakes.find(({ name }) => name === 'bad-rkey'); return m.actions.findIndex((a) => a.do === 'poll_cq' && a.host === 'client') + 1 - m.question; }));
-  assert.match(await at(failing, 'failed-note').innerText(), /^Client REM_ACCESS_ERR: no region[^]*Try: /);
-  await press(failing, 'failed-note.more');
+  assert.match(await at(failing, 'last-note').innerText(), /^Client REM_ACCESS_ERR: no region[^]*Try: /);
+  await press(failing, 'last-note.more');
   await at(failing, 'status.REM_ACCESS_ERR').waitFor();
+  const stalled = await open(t, { hash: '#lesson=rnr', width: 1000, height: 800 });
+  await press(stalled, 'pane.hosts');
+  await press(stalled, 'client.cq.poll_cq');
+  assert.match(await at(stalled, 'last-note').innerText(), /^nothing has completed$/);
+  assert.equal(await at(stalled, 'said').evaluate((e) => getComputedStyle(e).opacity), '0'); // it would say the same
 });
 
 /** The texts that are smaller than 13 px on the screen, drawings' scales included. */

@@ -8,7 +8,7 @@ import { DialogHost } from './dialog';
 import { Dock } from './dock';
 import { isTask } from './exam';
 import { Guide } from './guide';
-import { FailedNote } from './failednote';
+import { LastNote } from './lastnote';
 import { HostCard } from './host';
 import { keep } from './keep';
 import { openKeys } from './keys';
@@ -54,7 +54,7 @@ export function App() {
           <HostCard host={client} peer={server} tables={state.tables} now={now_ns} />
           <WirePane state={state} />
           <HostCard host={server} peer={client} tables={state.tables} now={now_ns} />
-          <FailedNote state={state} />
+          <LastNote state={state} />
         </div>
         <Dock state={state} />
       </main>
