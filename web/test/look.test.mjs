@@ -160,6 +160,9 @@ test('the chosen theme is kept, and paper is light', async (t) => {
   await at(page, 'lesson').waitFor();
   assert.equal(await ground(), light);
   assert.equal(await at(page, 'theme').getAttribute('aria-pressed'), 'false');
+  await press(page, 'theme');
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await ground(), light); // though the user chose dark
 });
 
 // At 1000 px, details and hosts take turns: what is in one is reached from the other.
@@ -178,6 +181,12 @@ test('at 1000 px, the packets fit their pane, and a failure and a packet lead to
   await press(failing, 'pane.hosts');
   await forward(failing, await failing.evaluate(() => { const m = JSON.parse(rawverbs.tables()).value.mistakes.find(({ name }) => name === 'bad-rkey'); return m.actions.findIndex((a) => a.do === 'poll_cq' && a.host === 'client') + 1 - m.question; }));
   assert.match(await at(failing, 'last-note').innerText(), /^Client REM_ACCESS_ERR: no region[^]*Try: /);
+  await press(failing, 'pane.wire');
+  assert.equal(await at(failing, 'last-note').isVisible(), false);
+  await press(failing, 'pane.hosts');
+  await failing.setViewportSize({ width: 1400, height: 900 });
+  assert.equal(await at(failing, 'last-note').isVisible(), false); // the details are beside it
+  await failing.setViewportSize({ width: 1000, height: 800 });
   await press(failing, 'last-note.more');
   await at(failing, 'status.REM_ACCESS_ERR').waitFor();
   const stalled = await open(t, { hash: '#lesson=rnr', width: 1000, height: 800 });

@@ -167,7 +167,7 @@ export function Predict({ state }: { state: State }) {
         <div class="question" data-test="predict">
           <p id="predict-title">{inline(question!)}</p>
           <Choices options={asked.options} name="predict" title="predict-title" guess={guess} text={statusText} onChoose={choose} />
-          {cause && <p class="small muted">{t('ui.predict.means', { name: guess })}{guess === 'SUCCESS' ? t('ui.predict.success') : <EngineText text={cause} />}</p>}
+          {cause && guess !== 'SUCCESS' && <p class="small muted">{t('ui.predict.means', { name: guess })}<EngineText text={cause} /></p>}
           <p class="small muted">{t(guess ? 'ui.predict.run' : again ? 'ui.predict.again' : 'ui.predict.skip')}</p>
         </div>
       )}

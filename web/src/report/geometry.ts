@@ -54,7 +54,8 @@ export interface Places {
 }
 
 export function placesOf(model: Model): Places {
-  const { rows, length, gaps } = model;
+  const { rows, gaps } = model;
+  const length = rows.at(-1)?.at ?? 0;
   const long = Math.max(length / 10, (4 * length) / rows.length);
   const breaks: Places['breaks'] = [];
   const told = new Set<Model['gaps'][number]>(); // their packets are counted at the first break

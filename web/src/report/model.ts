@@ -168,8 +168,11 @@ export function pairsOf(data: Data): Pair[] {
 export const psn = (n: number) => '0x' + n.toString(16).padStart(6, '0');
 export const opcodeText = (opcode: string) => opcode.replace(/^(RC|UC|UD)_/, '').replaceAll('_', ' ');
 
+/** What a packet is: of an acknowledgement what its AETH says. */
+export const packetWhat = (p: Packet) => (p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? named(p.carries) : opcodeText(p.opcode));
+
 function packetText(p: Packet): string {
-  const what = p.probe ? t('report.packet.probe', { opcode: opcodeText(p.opcode) }) : p.opcode.endsWith('_ACKNOWLEDGE') && !p.opcode.includes('ATOMIC') && p.carries ? named(p.carries) : opcodeText(p.opcode);
+  const what = p.probe ? t('report.packet.probe', { opcode: opcodeText(p.opcode) }) : packetWhat(p);
   return `${what} · PSN ${psn(p.psn)}${p.bytes > 0 ? ` · ${t('report.packet.bytes', { n: p.bytes })}` : ''}`;
 }
 

@@ -7,13 +7,13 @@ import { Drawing } from './drawing';
 import { PSNGraph } from './psns';
 import { toggled, type Folds } from './fold';
 import { heights, usual } from './geometry';
-import { swapTheme } from '../common/theme';
+import { onSystemTheme, swapTheme } from '../common/theme';
 import { Legend } from './legend';
 import type { Client } from './live';
 import { build, kinds, type Kind, type Row } from './model';
 import { Table } from './table';
 import { WireSays } from './wiresays';
-import { duration, language, languageNames, marked, setLanguage, t, type Key, type Language } from './texts';
+import { duration, language, languageNames, marked, moment, setLanguage, t, type Key, type Language } from './texts';
 
 interface Props {
   data: Data;
@@ -48,6 +48,7 @@ export function Page({ data, live, aside }: Props) {
     setPair(-1);
     setFolds({ open: false, but: new Set() });
   }, [live?.who]);
+  useEffect(() => onSystemTheme(() => setLook((n) => n + 1)), []); // the strip is painted
   useEffect(() => {
     document.title = data.record ? t('report.run', { job: data.record.job }) : t('report.title');
   });
@@ -170,7 +171,7 @@ export function Page({ data, live, aside }: Props) {
         {details}
       </main>
       <p class="hidden" id="selected" aria-live="polite" data-test="selected">
-        {row ? `${row.fold ? '' : `${t(`report.${row.end}`)}, `}${duration(row.at)}: ${row.fold ? '' : `${t(`report.one.${row.kind}` as Key)}: `}${row.text}${row.failed ? `, ${t('report.table.error')}` : ''}` : ''}
+        {row ? `${row.fold ? '' : `${t(`report.${row.end}`)}, `}${moment(row.at)}: ${row.fold ? '' : `${t(`report.one.${row.kind}` as Key)}: `}${row.text}${row.failed ? `, ${t('report.table.error')}` : ''}` : ''}
       </p>
     </div>
   );
