@@ -30,14 +30,16 @@ async function serve() {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
+/** The browser of all tests of a file. */
+export const launched = async () => (browser ??= await chromium.launch({ executablePath, timeout: limit, args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] }));
+
 /** Opens a file, or a url, in a new page. Options: hash, width, height, dark, lang; forgive: console errors that may come; fresh: no page was open in this browser before; calm: less motion;
  * clock: the page's clock moves only by page.clock.runFor; served: the laboratory comes by HTTP, because Chromium may lose what the page of a
  * file has stored just before a reload (9 of 150 times beside busy loops; by HTTP never). */
 export async function open(t, { file = laboratory, hash = '', width = 1400, height = 900, dark = false, lang = 'en-US', url = '', forgive, fresh = false, calm = false, clock = false, served = false } = {}) {
   if (served) url = await serve();
   assert.ok(url || existsSync(file), `there is no ${file}; try: make test-web`);
-  browser ??= await chromium.launch({ executablePath, timeout: limit, args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
-  const context = await browser.newContext({
+  const context = await (await launched()).newContext({
     viewport: { width, height },
     colorScheme: dark ? 'dark' : 'light',
     locale: lang,

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { at, laboratory, open, reload } from './harness.mjs';
+import { at, launched, laboratory, open, reload } from './harness.mjs';
 import { clock, fill, forward, press } from './perform.mjs';
 import { steps, watch } from './work.mjs';
 
@@ -136,11 +136,10 @@ for (const width of pictured) {
 
 // A script that sets the theme would run after the first paint.
 test('the pages are dark at once, before any script runs', async (t) => {
-  const { chromium } = await import('playwright-core');
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
-  t.after(() => browser.close());
   for (const [colorScheme, ground] of [['dark', 'rgb(16, 19, 26)'], ['light', 'rgb(244, 245, 248)']]) {
-    const page = await (await browser.newContext({ colorScheme, javaScriptEnabled: false })).newPage();
+    const context = await (await launched()).newContext({ colorScheme, javaScriptEnabled: false });
+    t.after(() => context.close());
+    const page = await context.newPage();
     await page.goto(pathToFileURL(laboratory).href);
     assert.equal(await page.locator('html').evaluate((e) => getComputedStyle(e).backgroundColor), ground);
   }

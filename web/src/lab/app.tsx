@@ -15,7 +15,7 @@ import { openKeys } from './keys';
 import { openPoster } from './poster';
 import { Opening } from './opening';
 import { Playback } from './playback';
-import { noteText, refusalText } from './refusal';
+import { resultText } from './refusal';
 import { openSession } from './session';
 import { change, get, subscribe, type Pane, type State } from './store';
 import { useActionInView } from './view';
@@ -139,6 +139,6 @@ function Said({ state }: { state: State }) {
   }, [state.message, state.actions.length]);
   const visible = shown && !document.querySelector('dialog[open]'); // a dialog shows its own errors
   const { result } = state.moment.snapshot;
-  const elsewhere = state.detail === 'result' && shown === (result?.refused ? refusalText(result.refused) : noteText(result?.note ?? ''));
+  const elsewhere = state.detail === 'result' && shown === resultText(result);
   return <div class={`said ${visible ? 'shown' : ''} ${elsewhere ? 'elsewhere' : ''}`} role="status" data-test="said">{shown}</div>;
 }

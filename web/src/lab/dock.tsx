@@ -104,7 +104,8 @@ function ResultPanel({ state }: { state: State }) {
 // A link to the last packet of a request that has completed. A completion with an error does not say whether it is a receive's.
 function LastPacket({ state, from, wc }: { state: State; from: string; wc: Completion }) {
   const sent = packetsOf(state, from, wc.qp, wc.id).filter((p) => p.why.kind === 'request' && p.copy_of === undefined).at(-1);
-  const received = () => state.actions.slice(0, state.cursor).some((a) => a.do === 'post_recv' && a.host === from && (a.name === wc.qp || !state.moment.snapshot.hosts.some((h) => h.name === from && h.objects.some((o) => o.name === a.name && o.qp))) && a.wrs?.some((wr) => String(wr.id) === String(wc.id)));
+  const srq = state.moment.snapshot.hosts.find((h) => h.name === from)?.objects.find((o) => o.name === wc.qp)?.qp?.srq;
+  const received = () => state.actions.slice(0, state.cursor).some((a) => a.do === 'post_recv' && a.host === from && [wc.qp, srq].includes(a.name) && a.wrs?.some((wr) => String(wr.id) === String(wc.id)));
   if (!sent || (wc.opcode ? wc.opcode.startsWith('RECV') : received())) return null;
   return <button type="button" class="plain link small" data-test="result.packet" onClick={() => selectPacket(sent.id)}>{t('ui.packet.number', { id: sent.id })}</button>;
 }

@@ -1,5 +1,5 @@
 // The texts of a refused call: its cause in a sentence, and a box with the wrong bits of the mask.
-import type { Refusal } from '../api';
+import type { Refusal, Result } from '../api';
 import { durations } from '../common/format';
 import { Quoted } from '../common/quoted';
 import { t, translated, type Key } from '../texts';
@@ -31,6 +31,9 @@ export function refusalText(refusal: Refusal): string {
     illegal.length > 0 && t('ui.refused.illegal', { n: illegal.length }),
   ].filter(Boolean).join(t('ui.space'));
 }
+
+/** What an action says: why it was refused, or its note. */
+export const resultText = (result: Result | null | undefined) => (result?.refused ? refusalText(result.refused) : noteText(result?.note ?? ''));
 
 /** The box of a refusal. With marked, another part of the page marks the wrong bits, and the box does not list them. */
 export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: string; marked?: boolean }) {

@@ -3,7 +3,7 @@
 import type { Action, Event, File, Host, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
 import { engine } from './engine';
 import type { Request } from './predict';
-import { noteText, problemText, refusalText } from './refusal';
+import { problemText, resultText } from './refusal';
 
 /** A moment of the session: its snapshot, and the packets and events that the page has loaded. */
 export interface Moment {
@@ -155,7 +155,7 @@ export function perform(action: Action): Snapshot {
     cursor: actions.length,
     moment: { ...live },
     detail: action.host ? 'result' : state.detail, // the clock and the wire leave the reader's tab
-    message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : next && state.mistake ? '' : noteText(snapshot.result?.note ?? ''), // a mistake polls by itself
+    message: next && state.mistake && !snapshot.result?.refused ? '' : resultText(snapshot.result), // a mistake polls by itself
   });
   return snapshot;
 }

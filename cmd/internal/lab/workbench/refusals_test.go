@@ -15,14 +15,14 @@ func wrong() map[string]Action {
 	flag := func(id Num, opcode string, n uint32, flags ...string) WR {
 		return WR{ID: id, Opcode: opcode, SGL: sge(0, n), Flags: flags, Remote: &Remote{MR: theMR}}
 	}
-	qp := func(kind string, cap Cap) Action {
-		return with("create_qp", "more", func(a *Action) { a.PD, a.SendCQ, a.RecvCQ, a.Type, a.Cap = thePD, theCQ, theCQ, kind, &cap })
+	qp := func(cap Cap) Action {
+		return with("create_qp", "more", func(a *Action) { a.PD, a.SendCQ, a.RecvCQ, a.Type, a.Cap = thePD, theCQ, theCQ, "RC", &cap })
 	}
 	region := func(length int, access ...string) Action {
 		return with("reg_mr", "more", func(a *Action) { a.PD, a.Length, a.Access = thePD, length, access })
 	}
 	cq := func(depth int) Action { return with("create_cq", "more", func(a *Action) { a.Depth = depth }) }
-	other, byte200 := uint8(7), uint32(200)
+	other := uint8(7)
 	return map[string]Action{
 		"a name twice":                          on("alloc_pd", thePD),
 		"a name twice, an MR":                   on("alloc_pd", theMR),
@@ -37,17 +37,17 @@ func wrong() map[string]Action {
 		"a CQ of 0":                             cq(0),
 		"a CQ of -1":                            cq(-1),
 		"a CQ of 100000":                        cq(100000),
-		"a QP of 10000 sends":                   qp("RC", Cap{SendWR: 10000, RecvWR: 1, SendSGE: 1, RecvSGE: 1}),
-		"a QP of 100 elements":                  qp("RC", Cap{SendWR: 1, RecvWR: 1, SendSGE: 100, RecvSGE: 1}),
-		"a QP of 100 receive elements":          qp("RC", Cap{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 100}),
-		"a QP of much inline":                   qp("RC", Cap{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 1, Inline: 100000}),
+		"a QP of 10000 sends":                   qp(Cap{SendWR: 10000, RecvWR: 1, SendSGE: 1, RecvSGE: 1}),
+		"a QP of 100 elements":                  qp(Cap{SendWR: 1, RecvWR: 1, SendSGE: 100, RecvSGE: 1}),
+		"a QP of 100 receive elements":          qp(Cap{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 100}),
+		"a QP of much inline":                   qp(Cap{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 1, Inline: 100000}),
 		"an SRQ of 0":                           with("create_srq", "more", func(a *Action) { a.PD, a.MaxSGE = thePD, 1 }),
 		"an SRQ of 10000":                       with("create_srq", "more", func(a *Action) { a.PD, a.MaxWR, a.MaxSGE = thePD, 10000, 1 }),
 		"an SRQ of 100 elements":                with("create_srq", "more", func(a *Action) { a.PD, a.MaxWR, a.MaxSGE = thePD, 8, 100 }),
 		"an AH of no GID":                       av(AV{GID: "x"}),
 		"an AH of another index":                av(AV{GID: "10.0.0.2", SGIDIndex: &other}),
 		"an AH of another port":                 av(AV{GID: "10.0.0.2", Port: &other}),
-		"too much inline":                       request(flag(1, "SEND", byte200, "INLINE")),
+		"too much inline":                       request(flag(1, "SEND", 200, "INLINE")),
 		"an inline READ":                        request(flag(1, "RDMA_READ", 8, "INLINE")),
 		"many elements":                         request(WR{ID: 1, Opcode: "SEND", SGL: script3()}),
 		"an atomic of 4":                        request(WR{ID: 1, Opcode: "ATOMIC_FETCH_AND_ADD", SGL: sge(0, 4), Remote: &Remote{MR: theMR}}),
