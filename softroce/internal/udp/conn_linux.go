@@ -62,12 +62,11 @@ func (c *Conn) Read(f func(fd uintptr) bool) error {
 
 // TryRead calls f once and returns what it returned. It does not wait for packets.
 func (c *Conn) TryRead(f func(fd uintptr) bool) (done bool, err error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.closed.Load() {
-		return false, net.ErrClosed
+	err = c.Control(func(fd uintptr) { done = f(fd) })
+	if done && c.in != nil {
+		c.in.rest()
 	}
-	return f(uintptr(c.fd)), nil
+	return done, err
 }
 
 // Write calls f until it returns true, and waits for room in between.
@@ -84,6 +83,7 @@ func (c *Conn) Write(f func(fd uintptr) bool) error {
 	if err != nil {
 		return err
 	}
+	defer room.rest() // packets that leave are no news
 	return c.end(room.do(f))
 }
 
@@ -110,11 +110,13 @@ func (c *Conn) end(err error) error {
 
 // Control calls f.
 func (c *Conn) Control(f func(fd uintptr)) error {
-	_, err := c.TryRead(func(fd uintptr) bool {
-		f(fd)
-		return true
-	})
-	return err
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed.Load() {
+		return net.ErrClosed
+	}
+	f(uintptr(c.fd))
+	return nil
 }
 
 // SetReadDeadline sets the time at which waiting reads return os.ErrDeadlineExceeded.

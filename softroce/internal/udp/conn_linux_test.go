@@ -66,15 +66,19 @@ func receive(c *Conn) (byte, error) {
 	return data[0], cmp.Or(readErr, err)
 }
 
-// TestWaiterTurnsOff checks that the waiter is on only while a read waits, however that ends, and that the next read
-// waits for a packet again.
+// TestWaiterTurnsOff checks that a wait leaves the waiter on, that a read without a wait and an interrupt turn it off, and
+// that the next read waits for a packet again.
 func TestWaiterTurnsOff(t *testing.T) {
 	a, _ := open(t, true)
 	b, to := open(t, true)
 	for i := range byte(3) {
 		time.AfterFunc(testkit.Moment, func() { send(t, a, to, i) })
-		if got, err := receive(b); got != i || err != nil || b.in.on {
-			t.Fatal(got, err, "want", i, "still on:", b.in.on)
+		if got, err := receive(b); got != i || err != nil || !b.in.on {
+			t.Fatal(got, err, "want", i, "on:", b.in.on)
+		}
+		send(t, a, to, i+10)
+		if got, err := receive(b); got != i+10 || err != nil || b.in.on {
+			t.Fatal("without a wait:", got, err, "want", i+10, "still on:", b.in.on)
 		}
 		interrupt := time.AfterFunc(testkit.Moment, func() { _ = b.SetReadDeadline(time.Unix(1, 0)) })
 		if _, err := receive(b); !errors.Is(err, os.ErrDeadlineExceeded) || b.in.on {
@@ -201,13 +205,13 @@ func TestTryRead(t *testing.T) {
 			t.Fatal("without a packet:", done, err)
 		}
 		time.AfterFunc(testkit.Moment, func() { send(t, a, to, 7) })
-		if got, err := receive(b); got != 7 || err != nil {
-			t.Fatal("waiting:", got, err)
+		if got, err := receive(b); got != 7 || err != nil || !b.in.on {
+			t.Fatal("waiting:", got, err, "on:", b.in.on)
 		}
 		for i := range byte(4) {
 			send(t, a, to, i)
-			if done, err := try(); !done || err != nil || data[0] != i {
-				t.Fatal(done, err, data[0], "want", i)
+			if done, err := try(); !done || err != nil || data[0] != i || b.in.on {
+				t.Fatal(done, err, data[0], "want", i, "still on:", b.in.on)
 			}
 		}
 	}

@@ -6,6 +6,6 @@
 // again. Each of these wake-ups costs more than the packet.
 //
 // A Conn has an epoll descriptor of its own, and the runtime's poller watches that descriptor
-// (waiter_linux.go). The descriptor watches the socket only while a goroutine waits, and only for what
-// the goroutine waits for.
+// (waiter_linux.go). The descriptor watches the socket for packets only from a wait until a read that
+// needs no wait, and for room only while a goroutine waits.
 package udp

@@ -1,7 +1,9 @@
 // A waiter waits until a socket is ready for one thing: for reading or for writing.
 //
 // Its epoll descriptor watches the socket, and the runtime's poller watches the epoll descriptor.
-// The waiter is on only while a goroutine waits. Otherwise nothing that happens at the socket wakes a thread.
+// While the waiter is off, nothing that happens at the socket wakes a thread. Turning it on costs two system calls: the
+// second one looks whether the socket became ready meanwhile. So the waiter for packets stays on from one wait to the next,
+// until a read needs no wait.
 
 package udp
 
@@ -20,12 +22,13 @@ type waiter struct {
 	fd    int // the socket
 	event unix.EpollEvent
 
-	mu  sync.Mutex // one goroutine at a time waits; guards what follows
-	f   func(fd uintptr) bool
-	try func(epoll uintptr) bool // the method attempt; stored because a method value allocates
-	off func(epoll uintptr)      // the method turnOff, likewise
-	on  bool
-	err error
+	mu     sync.Mutex // one goroutine at a time waits; guards what follows
+	f      func(fd uintptr) bool
+	try    func(epoll uintptr) bool // the method attempt; stored because a method value allocates
+	clear  func(epoll uintptr)      // the method turnOff, likewise
+	on     bool
+	waited bool // f returned false
+	err    error
 }
 
 // newWaiter returns a waiter for events of a socket. It is off.
@@ -39,7 +42,7 @@ func newWaiter(fd int, events uint32) (*waiter, error) {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	w := &waiter{file: os.NewFile(uintptr(epoll), "epoll"), fd: fd, event: unix.EpollEvent{Events: events}}
-	w.try, w.off = w.attempt, w.turnOff
+	w.try, w.clear = w.attempt, w.turnOff
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{}); err != nil {
 		w.file.Close()
 		return nil, os.NewSyscallError("epoll_ctl", err)
@@ -51,14 +54,14 @@ func newWaiter(fd int, events uint32) (*waiter, error) {
 	return w, nil
 }
 
-// do calls f until it returns true, and waits in between.
+// do calls f until it returns true, and waits in between. Then it leaves the waiter on.
 func (w *waiter) do(f func(fd uintptr) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.f, w.err = f, nil
+	w.f, w.waited, w.err = f, false, nil
 	err := w.raw.Read(w.try)
-	if w.on {
-		_ = w.raw.Control(w.off) // closed: the waiter is not used again
+	if err != nil || !w.waited {
+		w.off()
 	}
 	if err == nil {
 		err = w.err
@@ -72,6 +75,7 @@ func (w *waiter) attempt(epoll uintptr) (done bool) {
 	if w.f(uintptr(w.fd)) {
 		return true
 	}
+	w.waited = true
 	if w.on {
 		return false
 	}
@@ -80,6 +84,20 @@ func (w *waiter) attempt(epoll uintptr) (done bool) {
 	}
 	w.on = true
 	return w.f(uintptr(w.fd))
+}
+
+// rest turns the waiter off, unless a goroutine waits.
+func (w *waiter) rest() {
+	if w.mu.TryLock() {
+		w.off()
+		w.mu.Unlock()
+	}
+}
+
+func (w *waiter) off() {
+	if w.on {
+		_ = w.raw.Control(w.clear) // closed: the waiter is not used again
+	}
 }
 
 func (w *waiter) turnOff(epoll uintptr) { w.on = w.set(epoll, &unix.EpollEvent{}) != nil }
