@@ -41,7 +41,7 @@ func limitsIn(root fs.FS, space uint64) (all []limit) {
 		more := max(0, int64(runtime.GOMAXPROCS(0)+otherThreads)-threads)
 		all = append(all, limit{
 			name: "the address space of a process (RLIMIT_AS)", most: int64(space), inUse: inUse << 10, own: perByte*ownMemory + more*perThread, each: perByte,
-			raise: func(most int64) string { // another start may have a thread or two more
+			raise: func(most int64) string { // another start may have another thread, and a heap of one more arena (64 MiB)
 				return fmt.Sprintf("ulimit -v %d, or unlimited", up(most+2*perThread)<<10)
 			},
 		})
