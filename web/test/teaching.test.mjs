@@ -220,12 +220,14 @@ test('on the free bench the guide says so', async (t) => {
   assert.equal(await at(page, 'tab.lessons').getAttribute('aria-pressed'), 'true');
 });
 
-test('in Chinese, a close has the name of its call, and an error of the engine says that it is English', async (t) => {
+test('in Chinese, a close has the name of its call, comments of code are Chinese, and an error of the engine says that it is English', async (t) => {
   const page = await open(t, { lang: 'zh-CN' });
   await perform(page, { do: 'alloc_pd', host: 'client', name: 'pd' });
   await press(page, 'client.pd.close');
   assert.match(await at(page, 'result').locator('h3').innerText(), /ibv_dealloc_pd pd/);
   assert.match(await at(page, 'client.create_qp').getAttribute('title'), /先要有 PD、CQ/);
+  await perform(page, { do: 'run' });
+  for (const language of ['c', 'go']) assert.match(await at(page, `code.${language}`).innerText(), /^(\/\*|\/\/) 时间流逝/);
   await page.evaluate(() => { location.hash = '#mistake=none'; });
   await page.waitForFunction(() => /there is no mistake none（英文）/.test(document.querySelector('[data-test=said]').textContent));
 });

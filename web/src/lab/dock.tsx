@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Action, Code, Completion, Event, PacketView, Tables } from '../api';
 import { hex, time } from '../common/format';
-import { find, language, listed, t } from '../texts';
+import { find, language, listed, t, translated } from '../texts';
 import { Graph, type Dot, type DotKind } from '../common/graph';
 import { CompletionRow } from './objects';
 import { fateText, ignored, lost, PacketPanel, packetsOf, selectPacket } from './packet';
@@ -174,12 +174,15 @@ function Lines({ code }: { code: Code }) {
       {(['c', 'go'] as const).map((language) => (
         <figure>
           <figcaption>{language === 'c' ? 'C' : 'Go'}</figcaption>
-          <pre data-test={`code.${language}`} tabIndex={0} aria-label={language === 'c' ? 'C' : 'Go'}>{code[language].length > 0 ? unbroken(code[language].join('\n')) : t('ui.code.none')}</pre>
+          <pre data-test={`code.${language}`} tabIndex={0} aria-label={language === 'c' ? 'C' : 'Go'}>{code[language].length > 0 ? unbroken(code[language].map(commented).join('\n')) : t('ui.code.none')}</pre>
         </figure>
       ))}
     </div>
   );
 }
+
+// A line of code, with a comment in the reader's language.
+const commented = (line: string) => line.replace(/^(\/\/|\/\*) (.*?)( \*\/)?$/, (_, begin: string, text: string, end = '') => `${begin} ${translated(text) ?? text}${end}`);
 
 // A line may break at a hyphen, but not in a member's name: p->lkey.
 const unbroken = (code: string) => code.split(/([\w\])]+->\w+)/).map((part, i) => (i % 2 === 1 ? <span class="whole-name">{part}</span> : part));

@@ -170,6 +170,8 @@ func TestQuotedTexts(t *testing.T) {
 	files["a full queue that a poll empties"] = File{Actions: script(connect(eitherQuiet, nil, nil), post(signalLast(writes(1, fewSends))...), post(writes(5, 1)...))}
 	files["a silent peer"] = File{Actions: script(connected(nil, values{"TIMEOUT": 31}), send(1, 8), drop(1), run)}
 	files["sends in flight in SQD"] = File{Actions: script(connected(nil, nil), send(1, 8), move("client", theQP, "SQD", nil), move("client", theQP, "RTS", nil))}
+	files["what no program can do"] = File{Actions: script(connected(nil, nil), send(1, 8), send(2, 8), send(3, 8), one(&Action{Do: "duplicate", Packet: 1}), one(&Action{Do: "reorder", Packet: 1}), one(&Action{Do: "deliver", Packet: 3}))}
+	files["an opcode that C lacks"] = File{Actions: script(connected(nil, nil), post(WR{ID: 1, Opcode: "FLUSH"}))}
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}
@@ -296,12 +298,20 @@ func shown(t *testing.T, f File) (all []string) {
 		for _, wc := range r.Completions {
 			all = append(all, wc.Check)
 		}
+		for _, line := range slices.Concat(r.Code.C, r.Code.Go) {
+			if comment := commentLine.FindStringSubmatch(line); comment != nil {
+				all = append(all, comment[1])
+			}
+		}
 		if r.Refused != nil && (r.Refused.Transition == nil || r.Refused.Transition.Impossible) {
 			all = append(all, r.Refused.Cause, r.Refused.Hint)
 		}
 	}
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
+
+// commentLine is a line of code that is a comment, as the page finds it (dock.tsx).
+var commentLine = regexp.MustCompile(`^(?://|/\*) (.*?)(?: \*/)?$`)
 
 // spaced is a space beside a mark that has its own width.
 var spaced = regexp.MustCompile(`.?.?(?:[。，；：？！、（）] | [。，；：？！、（）]).?.?`)

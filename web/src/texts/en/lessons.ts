@@ -248,7 +248,7 @@ export const lessons = {
   "lesson.loss.goal.sent": "Poll the success of a SEND at the client.",
   "lesson.loss.hint.sent": "Let the second packet and its acknowledgement arrive, then poll at the client. The program sees one success and nothing of the loss.",
   "lesson.loss.goal.icrc": "Invert a bit of a packet, and let the server's device find it.",
-  "lesson.loss.hint.icrc": "Post another SEND. Select its packet and invert a bit of the payload. Take one step: the packet arrives, and the server's device drops it, because its ICRC is wrong. (The ICRC covers the IP and UDP headers too, except the fields that change on the way. IPv4 has a checksum of its header as well. The UDP checksum is 0 from many senders of RoCEv2, which means none; then only the ICRC guards the ports.)",
+  "lesson.loss.hint.icrc": "Post another SEND. Select its packet and invert a bit of the payload. Take one step: the packet arrives, and the server's device drops it, because its ICRC is wrong.",
   "lesson.loss.goal.exceeded": "Lose every packet of a request, until the request fails with RETRY_EXC_ERR.",
   "lesson.loss.hint.exceeded": "Step until the client sends again, and drop that packet too. Repeat this. This device doubles its wait each time, up to four times TIMEOUT; others may not. When no retry is left, run the clock and poll at the client.",
   "lesson.loss.question": "The server has received a message, but its acknowledgement is lost. So the client sends the packet again. What does the server's device do with it?",
@@ -257,7 +257,7 @@ export const lessons = {
   "lesson.loss.answer.3": "It answers with a NAK, and the client's request fails.",
   "lesson.loss.wrong.1": "The PSN shows that this packet was served before. A second receive would break the rule that no message is delivered twice.",
   "lesson.loss.wrong.3": "A NAK reports a packet that is missing or a request that is not allowed. This message has arrived, and nothing is wrong with it.",
-  "lesson.loss.why": "The server's device expects a higher PSN, so it knows that it has served this packet. It must not serve it again, and it must acknowledge it again: otherwise the client would give up on a message that has arrived.\n\nTherefore RC delivers each message once and in order, or the queue pair fails. After RETRY_EXC_ERR the sender does not know whether the peer has executed the request: perhaps only the acknowledgements were lost.\n\nTry it: let the request arrive, and drop the acknowledgement.",
+  "lesson.loss.why": "The server's device expects a higher PSN, so it knows that it has served this packet. It must not serve it again, and it must acknowledge it again: otherwise the client would give up on a message that has arrived.\n\nTherefore RC delivers each message once and in order, or the queue pair fails. After RETRY_EXC_ERR the sender does not know whether the peer has executed the request: perhaps only the acknowledgements were lost.\n\nThe ICRC covers the IP and UDP headers too, except the fields that change on the way. IPv4 has a checksum of its header as well. The UDP checksum is 0 from many senders of RoCEv2, which means none; then only the ICRC guards the ports.\n\nTry it: let the request arrive, and drop the acknowledgement.",
 
   // gap
   "lesson.gap.title": "A gap: going back, or keeping",
