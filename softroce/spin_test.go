@@ -96,7 +96,7 @@ func TestSpinEnds(t *testing.T) {
 			testkit.Until(t, "spin that receives", func() bool { // none does before the port's goroutine leaves
 				n, err := cq.WaitFor(p.ctx, make([]verbs.WC, 1), verbs.WaitOptions{Spin: testkit.Moment, NoSleep: true})
 				if n != 0 || err != nil {
-					t.Errorf("%d completions, %v", n, err)
+					t.Fatalf("%d completions, %v", n, err)
 				}
 				return softroce.Led(p.x) > before
 			})

@@ -16,7 +16,7 @@ import (
 // udpConn is a UDP socket.
 type udpConn = *udp.Conn
 
-// connOf returns a connection in place of c, so that a packet wakes a thread of Go only if a goroutine waits for it.
+// connOf returns a connection in place of c, so that a packet wakes a thread of Go only if a goroutine waits for it, or waited last.
 func connOf(c *net.UDPConn, receives bool) (conn udpConn, err error) {
 	defer c.Close()
 	raw, err := c.SyscallConn()

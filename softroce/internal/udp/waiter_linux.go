@@ -54,7 +54,8 @@ func newWaiter(fd int, events uint32) (*waiter, error) {
 	return w, nil
 }
 
-// do calls f until it returns true, and waits in between. Then it leaves the waiter on.
+// do calls f until it returns true, and waits in between. If it had to wait, it leaves the waiter on; otherwise, or after an
+// error, the waiter is off.
 func (w *waiter) do(f func(fd uintptr) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +87,7 @@ func (w *waiter) attempt(epoll uintptr) (done bool) {
 	return w.f(uintptr(w.fd))
 }
 
-// rest turns the waiter off, unless a goroutine waits.
+// rest turns the waiter off, unless a goroutine is in do.
 func (w *waiter) rest() {
 	if w.mu.TryLock() {
 		w.off()
