@@ -171,7 +171,7 @@ func TestQuotedTexts(t *testing.T) {
 	files["a silent peer"] = File{Actions: script(connected(nil, values{"TIMEOUT": 31}), send(1, 8), drop(1), run)}
 	files["sends in flight in SQD"] = File{Actions: script(connected(nil, nil), send(1, 8), move("client", theQP, "SQD", nil), move("client", theQP, "RTS", nil))}
 	files["what no program can do"] = File{Actions: script(connected(nil, nil), send(1, 8), send(2, 8), send(3, 8), one(&Action{Do: "duplicate", Packet: 1}), one(&Action{Do: "reorder", Packet: 1}), one(&Action{Do: "deliver", Packet: 3}))}
-	files["an opcode that C lacks"] = File{Actions: script(connected(nil, nil), post(WR{ID: 1, Opcode: "FLUSH"}))}
+	files["opcodes that C lacks"] = File{Actions: script(connected(nil, nil), post(WR{ID: 1, Opcode: "FLUSH"}), post(WR{ID: 2}))}
 	for _, f := range files {
 		rules = append(rules, shown(t, f)...)
 	}

@@ -201,6 +201,7 @@ export const rules: Record<string, string> = {
   "the laboratory changes a device here; a program cannot": "实验室在这里改变一个设备；程序做不到",
   "CQ.Wait acknowledges its events": "CQ.Wait 会确认它的事件",
   "package verbs has no such call: CQ.Wait polls, arms, polls again, sleeps and acknowledges": "verbs 包没有这样的调用：CQ.Wait 轮询、启用通知、再轮询、睡眠并确认事件",
+  "in C an opcode is always set: 0 is IBV_WR_RDMA_WRITE": "C 里操作码总有值：0 就是 IBV_WR_RDMA_WRITE",
   "ibv_post_send has no opcode {1}; in C, see {2}": "ibv_post_send 没有操作码 {1}；C 程序见 {2}",
   "the peer's queue pair number": "对端的队列对编号",
   "packet pacing, RAW_PACKET queue pairs only": "报文限速，仅用于 RAW_PACKET 队列对",

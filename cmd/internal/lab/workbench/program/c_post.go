@@ -3,6 +3,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,8 +57,12 @@ func list(w *action.WR, i, n, from int) string {
 func (c cWriter) postSend(l *lines, h *Host, a *action.Action, r *Result) {
 	for i := range a.WRs {
 		if o := a.WRs[i].Opcode; o == "FLUSH" || o == "ATOMIC_WRITE" || o == "TSO" || o == "" {
-			l.add(c.comment("ibv_post_send has no opcode " + o + "; in C, see ibv_wr_" + strings.ToLower(o) + "(3)"))
-			l.check(fmt.Sprintf("missing(%q);", o))
+			text := "ibv_post_send has no opcode " + o + "; in C, see ibv_wr_" + strings.ToLower(o) + "(3)"
+			if o == "" {
+				text = "in C an opcode is always set: 0 is IBV_WR_RDMA_WRITE"
+			}
+			l.add(c.comment(text))
+			l.check(fmt.Sprintf("missing(%q);", cmp.Or(o, "unset opcode")))
 			return
 		}
 	}
