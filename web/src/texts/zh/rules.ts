@@ -1,4 +1,4 @@
-// The rules of posts, what lessons and mistakes show, why packets are sent, and what the bits of the mask mean, in Chinese;
+// The rules of posts, what lessons and mistakes show, why packets are sent, what the bits of the mask mean, and comments of code, in Chinese;
 // packets.ts has the fields of packets. The keys are the English texts; {1}, {2} … stand for any text, and the first key
 // that fits counts. If an English text changes, TestQuotedTexts in cmd/internal/lab/workbench fails.
 export const rules: Record<string, string> = {
@@ -187,6 +187,10 @@ export const rules: Record<string, string> = {
   "READs and atomics the peer may have in flight here": "对端可以在本端同时在途的 READ 和原子操作数",
   "path migration (InfiniBand only)": "路径迁移（仅 InfiniBand）",
   "queue sizes; no transition takes it": "队列大小；没有哪个转换接受它",
+  "the peer's queue pair number": "对端的队列对编号",
+  "packet pacing, RAW_PACKET queue pairs only": "报文限速，仅用于 RAW_PACKET 队列对",
+
+  // Comments of code
   "client": "客户端",
   "server": "服务端",
   "over TCP, the {1} tells the {2}:": "{1}通过 TCP 告诉{2}：",
@@ -203,6 +207,4 @@ export const rules: Record<string, string> = {
   "package verbs has no such call: CQ.Wait polls, arms, polls again, sleeps and acknowledges": "verbs 包没有这样的调用：CQ.Wait 轮询、启用通知、再轮询、睡眠并确认事件",
   "in C an opcode is always set: 0 is IBV_WR_RDMA_WRITE": "C 里操作码总有值：0 就是 IBV_WR_RDMA_WRITE",
   "ibv_post_send has no opcode {1}; in C, see {2}": "ibv_post_send 没有操作码 {1}；C 程序见 {2}",
-  "the peer's queue pair number": "对端的队列对编号",
-  "packet pacing, RAW_PACKET queue pairs only": "报文限速，仅用于 RAW_PACKET 队列对",
 };

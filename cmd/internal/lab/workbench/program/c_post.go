@@ -3,7 +3,6 @@
 package program
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,15 +55,18 @@ func list(w *action.WR, i, n, from int) string {
 
 func (c cWriter) postSend(l *lines, h *Host, a *action.Action, r *Result) {
 	for i := range a.WRs {
-		if o := a.WRs[i].Opcode; o == "FLUSH" || o == "ATOMIC_WRITE" || o == "TSO" || o == "" {
-			text := "ibv_post_send has no opcode " + o + "; in C, see ibv_wr_" + strings.ToLower(o) + "(3)"
-			if o == "" {
-				text = "in C an opcode is always set: 0 is IBV_WR_RDMA_WRITE"
-			}
-			l.add(c.comment(text))
-			l.check(fmt.Sprintf("missing(%q);", cmp.Or(o, "unset opcode")))
-			return
+		o, why := a.WRs[i].Opcode, ""
+		switch o {
+		case "":
+			o, why = "unset opcode", "in C an opcode is always set: 0 is IBV_WR_RDMA_WRITE"
+		case "FLUSH", "ATOMIC_WRITE", "TSO":
+			why = "ibv_post_send has no opcode " + o + "; in C, see ibv_wr_" + strings.ToLower(o) + "(3)"
+		default:
+			continue
 		}
+		l.add(c.comment(why))
+		l.check(fmt.Sprintf("missing(%q);", o))
+		return
 	}
 	l.add("{")
 	from := c.sgl(l, h, a.WRs)
