@@ -218,3 +218,8 @@ func TestNormal(t *testing.T) {
 		t.Error("another mask is not seen")
 	}
 }
+
+// withUsualPort returns a text with the usual port in place of a free one, whose digits may stand in other numbers.
+func withUsualPort(text, port string) string {
+	return regexp.MustCompile(`\b`+port+`\b`).ReplaceAllString(text, "18515")
+}

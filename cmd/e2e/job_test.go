@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -222,11 +221,6 @@ func freePort(t *testing.T) string {
 	}
 	t.Fatal("no free port from 22000 to 31999")
 	return ""
-}
-
-// withUsualPort returns a text with the usual port in place of a free one, whose digits may stand in other numbers.
-func withUsualPort(text, port string) string {
-	return regexp.MustCompile(`\b`+port+`\b`).ReplaceAllString(text, "18515")
 }
 
 // waitListening waits for a listener of a port without connecting to it.
